@@ -1,0 +1,316 @@
+/* The allocator's life, malloc, and its private pools.  Uses src/base, src/device's interface. */
+#include "alloc/allocator.h"
+
+#include "alloc/internal.h"
+#include "base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int owner_add(struct allocator *a, struct pool_id id, const struct pool_options *options)
+{
+    uint32_t owner = 0;
+    for (uint32_t i = 1; i < a->owner_count; i++)
+        if (!a->owners[i].alive && a->owners[i].id.first == id.first && a->owners[i].id.second == id.second)
+            owner = i; /* the same pool again: its sets are empty */
+    if (!owner) {
+        if (array_reserve(&a->owners, &a->owner_capacity, a->owner_count + 1, sizeof(*a->owners)) ||
+            array_reserve(&a->pools, &a->pool_capacity, 2 * (a->owner_count + 1), sizeof(*a->pools)))
+            return STATUS_NO_MEMORY;
+        owner = (uint32_t)a->owner_count++;
+        memset(&a->pools[2 * owner], 0, 2 * sizeof(*a->pools));
+        a->pools[2 * owner].is_small = true;
+        a->pools[2 * owner].owner = a->pools[2 * owner + 1].owner = owner;
+    }
+    a->owners[owner] = (struct owner){
+        .id = id, .alive = true, .uses = 1, .use_on_oom = options->use_on_oom, .no_split = options->no_split};
+    return STATUS_OK;
+}
+
+struct allocator *allocator_new(const struct allocator_options *options)
+{
+    struct allocator *a = calloc(1, sizeof(*a));
+    if (!a)
+        return NULL;
+    a->device = options->device;
+    a->settings = options->settings;
+    a->trace = options->trace;
+    a->trace_self = options->trace_self;
+    a->limit = options->limit;
+    memory_stats_init(&a->stats);
+    if (options->settings.max_split_size != SETTINGS_UNLIMITED)
+        a->stats.max_split_size = (int64_t)options->settings.max_split_size;
+    const struct pool_options plain = {false, false};
+    if (array_reserve(&a->blocks, &a->block_capacity, 64, sizeof(*a->blocks)) ||
+        owner_add(a, (struct pool_id){0, 0}, &plain)) {
+        allocator_free(a);
+        return NULL;
+    }
+    memset(&a->blocks[0], 0, sizeof(a->blocks[0]));
+    a->block_count = 1;
+    a->recent_stream = UINT32_MAX;
+    return a;
+}
+
+static void sets_free(struct pool *pool)
+{
+    for (size_t i = 0; i < pool->set_capacity; i++) {
+        free_set_free(&pool->sets[i]);
+        free_set_free(&pool->unmapped[i]);
+    }
+    free(pool->sets);
+    free(pool->unmapped);
+}
+
+void allocator_free(struct allocator *a)
+{
+    if (!a)
+        return;
+    for (size_t i = 0; i < 2 * a->owner_count; i++)
+        sets_free(&a->pools[i]);
+    for (size_t i = 0; i < a->stream_count; i++)
+        free(a->streams[i].queue);
+    free(a->pools);
+    free(a->owners);
+    free(a->streams);
+    free(a->stream_order);
+    table_free(&a->stream_index);
+    address_map_free(&a->by_address);
+    free(a->blocks);
+    free(a->uses);
+    free(a->spaces);
+    free(a->deferred);
+    free(a->scopes);
+    free(a);
+}
+
+/* Which pool's owner a request on this stream goes to: the newest scope that takes it, else the default. */
+static uint32_t request_owner(const struct allocator *a, int64_t stream)
+{
+    for (size_t i = a->scope_count; i-- > 0;)
+        if (!a->scopes[i].filter || a->scopes[i].filter(a->scopes[i].self, stream))
+            return a->scopes[i].owner;
+    return 0;
+}
+
+static bool should_split(const struct allocator *a, const struct request *request, const struct block *block)
+{
+    const struct pool *pool = &a->pools[block->pool];
+    if (a->owners[pool->owner].no_split)
+        return false;
+    uint64_t rest = block->size - request->size;
+    if (pool->is_small || request->expandable)
+        return rest >= ALLOCATOR_MIN_BLOCK;
+    return request->size < a->settings.max_split_size && rest > ALLOCATOR_SMALL_LIMIT;
+}
+
+/* Hand out the front of a block: the old object becomes the rest, as there (stale fields stay with it). */
+static int split(struct allocator *a, uint32_t rest, uint64_t size, uint32_t *front)
+{
+    uint32_t made = block_new(a, a->blocks[rest].pool, a->blocks[rest].stream, a->blocks[rest].address, size);
+    if (!made)
+        return STATUS_NO_MEMORY;
+    struct block *tail = &a->blocks[rest], *head = &a->blocks[made];
+    head->space = tail->space;
+    head->previous = tail->previous;
+    head->next = rest;
+    if (head->previous)
+        a->blocks[head->previous].next = made;
+    else if (head->space != NO_SPACE)
+        a->spaces[head->space].first = made;
+    tail->previous = made;
+    if (tail->named) /* the address is the front's now */
+        address_map_set(&a->by_address, tail->address, made);
+    head->named = tail->named;
+    tail->named = false;
+    tail->address += size;
+    tail->size -= size;
+    *front = made;
+    return block_put(a, rest);
+}
+
+static int hand_out(struct allocator *a, const struct request *request, uint32_t found, uint64_t *address)
+{
+    bool was_split = block_is_split(&a->blocks[found]);
+    bool plain = a->blocks[found].space == NO_SPACE;
+    uint32_t pool = a->blocks[found].pool, index = found;
+    if (should_split(a, request, &a->blocks[found])) {
+        if (split(a, found, request->size, &index))
+            return STATUS_NO_MEMORY;
+        if (plain && was_split) {
+            stat_sub(a, pool, MEMORY_STAT_INACTIVE_SPLIT_BYTES, (int64_t)request->size);
+        } else if (plain) {
+            stat_add(a, pool, MEMORY_STAT_INACTIVE_SPLIT_BYTES, (int64_t)a->blocks[found].size);
+            stat_add(a, pool, MEMORY_STAT_INACTIVE_SPLIT, 1);
+        }
+    } else if (was_split && plain) {
+        stat_sub(a, pool, MEMORY_STAT_INACTIVE_SPLIT_BYTES, (int64_t)a->blocks[found].size);
+        stat_sub(a, pool, MEMORY_STAT_INACTIVE_SPLIT, 1);
+    }
+    struct block *block = &a->blocks[index];
+    block->allocated = block->active = true;
+    block->requested = request->requested;
+    block->context = request->context;
+    trace_event(a, ALLOCATOR_ALLOC, block->address, request->requested, block->stream, pool, request->context);
+    stat_add(a, pool, MEMORY_STAT_ALLOCATION, 1);
+    stat_add(a, pool, MEMORY_STAT_ALLOCATED_BYTES, (int64_t)block->size);
+    stat_add(a, pool, MEMORY_STAT_ACTIVE, 1);
+    stat_add(a, pool, MEMORY_STAT_ACTIVE_BYTES, (int64_t)block->size);
+    stat_add(a, pool, MEMORY_STAT_REQUESTED_BYTES, (int64_t)request->requested);
+    if (block->size >= a->settings.max_split_size)
+        memory_stat_increase(&a->stats.oversize_allocations, 1);
+    *address = block->address;
+    return block_name(a, index);
+}
+
+static int out_of_memory(struct allocator *a, const struct request *request)
+{
+    uint64_t free_bytes = 0, total = 0;
+    a->device.memory_info(a->device.self, &free_bytes, &total);
+    trace_event(a, ALLOCATOR_OOM, free_bytes, request->size, request->stream, request->pool, request->context);
+    a->stats.num_ooms++;
+    return ALLOCATOR_OUT_OF_MEMORY;
+}
+
+/* No free block fits: every way to get one, each only if the one before failed. */
+static int find_elsewhere(struct allocator *a, const struct request *request, uint32_t *found)
+{
+    if (a->limit != ALLOCATOR_NO_LIMIT && a->settings.garbage_collection_threshold > 0)
+        release_collect(a, request->context);
+    int status = find_segment(a, request, false, found);
+    if (status != ALLOCATOR_OUT_OF_MEMORY)
+        return status;
+    *found = find_on_oom(a, request);
+    if (*found)
+        return STATUS_OK;
+    if (release_available(a, request)) {
+        status = find_segment(a, request, false, found);
+        if (status != ALLOCATOR_OUT_OF_MEMORY)
+            return status;
+    }
+    if (a->scope_count)
+        return out_of_memory(a, request);
+    status = release_cached(a, request->context, (struct pool_id){0, 0});
+    if (!status)
+        status = find_segment(a, request, true, found);
+    return status == ALLOCATOR_OUT_OF_MEMORY ? out_of_memory(a, request) : status;
+}
+
+int allocator_malloc(struct allocator *a, uint64_t requested, int64_t stream, uint64_t context, uint64_t *address)
+{
+    if (requested >= ALLOCATOR_MAX_REQUEST)
+        return ALLOCATOR_OUT_OF_MEMORY;
+    if (!a->scope_count) {
+        int status = events_process(a, context);
+        if (status)
+            return status;
+    }
+    struct request request = {.requested = requested, .size = settings_round(&a->settings, requested),
+                              .context = context, .stream = stream_find(a, stream),
+                              .expandable = a->settings.expandable_segments};
+    if (request.stream == UINT32_MAX)
+        return STATUS_NO_MEMORY;
+    request.segment_size = settings_segment_size(&a->settings, request.size);
+    request.pool = 2 * request_owner(a, stream) + (request.size > ALLOCATOR_SMALL_LIMIT);
+    uint32_t found = find_free(a, &request);
+    if (!found) {
+        int status = find_elsewhere(a, &request, &found);
+        if (status)
+            return status;
+    }
+    return hand_out(a, &request, found, address);
+}
+
+void allocator_set_settings(struct allocator *a, const struct settings *settings)
+{
+    a->settings = *settings;
+}
+
+void allocator_set_limit(struct allocator *a, uint64_t limit)
+{
+    a->limit = limit;
+}
+
+uint64_t allocator_limit(const struct allocator *a)
+{
+    return a->limit;
+}
+
+struct memory_stats *allocator_stats(struct allocator *a)
+{
+    return &a->stats;
+}
+
+uint64_t allocator_reserved(const struct allocator *a)
+{
+    return a->reserved;
+}
+
+static struct owner *owner_find(const struct allocator *a, struct pool_id id)
+{
+    for (uint32_t i = 0; i < a->owner_count; i++)
+        if (a->owners[i].alive && a->owners[i].id.first == id.first && a->owners[i].id.second == id.second)
+            return &a->owners[i];
+    return NULL;
+}
+
+int allocator_pool_create(struct allocator *a, struct pool_id id, const struct pool_options *options)
+{
+    return owner_find(a, id) ? ALLOCATOR_INVALID : owner_add(a, id, options);
+}
+
+int allocator_pool_retain(struct allocator *a, struct pool_id id)
+{
+    struct owner *owner = owner_find(a, id);
+    if (!owner)
+        return ALLOCATOR_INVALID;
+    owner->uses++;
+    return STATUS_OK;
+}
+
+int allocator_pool_release(struct allocator *a, struct pool_id id)
+{
+    struct owner *owner = owner_find(a, id);
+    if (!owner || owner->uses <= 0)
+        return ALLOCATOR_INVALID;
+    owner->uses--;
+    return STATUS_OK;
+}
+
+int allocator_pool_flush(struct allocator *a, struct pool_id id, uint64_t context)
+{
+    return release_cached(a, context, id);
+}
+
+int allocator_pool_uses(const struct allocator *a, struct pool_id id)
+{
+    const struct owner *owner = owner_find(a, id);
+    return owner ? owner->uses : 0;
+}
+
+int allocator_scope_begin(struct allocator *a, struct pool_id id, bool (*filter)(void *self, int64_t stream),
+                          void *self)
+{
+    struct owner *owner = owner_find(a, id);
+    if (!owner || array_reserve(&a->scopes, &a->scope_capacity, a->scope_count + 1, sizeof(*a->scopes)))
+        return owner ? STATUS_NO_MEMORY : ALLOCATOR_INVALID;
+    owner->uses++;
+    for (size_t i = 0; i < a->scope_count; i++)
+        if (a->scopes[i].owner == (uint32_t)(owner - a->owners))
+            return ALLOCATOR_INVALID; /* the use stays counted, as there */
+    a->scopes[a->scope_count++] =
+        (struct scope){.id = id, .owner = (uint32_t)(owner - a->owners), .filter = filter, .self = self};
+    return STATUS_OK;
+}
+
+int allocator_scope_end(struct allocator *a, struct pool_id id)
+{
+    for (size_t i = a->scope_count; i-- > 0;) {
+        if (a->scopes[i].id.first != id.first || a->scopes[i].id.second != id.second)
+            continue;
+        memmove(a->scopes + i, a->scopes + i + 1, (a->scope_count - i - 1) * sizeof(*a->scopes));
+        a->scope_count--;
+        return STATUS_OK;
+    }
+    return ALLOCATOR_INVALID;
+}

@@ -1,0 +1,198 @@
+/* Giving blocks back, at once or when other streams are done.  Uses src/base, src/device's interface. */
+#include "alloc/internal.h"
+
+#include "base/array.h"
+
+static void inactive_split_change(struct allocator *a, uint32_t pool, enum memory_stat_kind kind, int64_t change)
+{
+    if (change > 0)
+        stat_add(a, pool, kind, change);
+    else if (change < 0)
+        stat_sub(a, pool, kind, -change);
+}
+
+int free_block(struct allocator *a, uint32_t index, uint64_t context)
+{
+    struct block *block = &a->blocks[index];
+    uint64_t size = block->size;
+    uint32_t pool = block->pool;
+    trace_event(a, ALLOCATOR_FREE_COMPLETED, block->address, block->requested, block->stream, pool,
+                context ? context : block->context);
+    block->context = 0;
+    block->active = false;
+    int64_t count = 0, bytes = 0;
+    const uint32_t neighbours[2] = {block->previous, block->next};
+    for (int i = 0; i < 2; i++) {
+        uint64_t gained = block_merge(a, index, neighbours[i]);
+        count -= gained != 0;
+        bytes -= (int64_t)gained;
+    }
+    int status = block_put(a, index);
+    if (block_is_split(block)) {
+        count++;
+        bytes += (int64_t)block->size;
+    }
+    if (block->space == NO_SPACE) {
+        inactive_split_change(a, pool, MEMORY_STAT_INACTIVE_SPLIT, count);
+        inactive_split_change(a, pool, MEMORY_STAT_INACTIVE_SPLIT_BYTES, bytes);
+    }
+    stat_sub(a, pool, MEMORY_STAT_ACTIVE, 1);
+    stat_sub(a, pool, MEMORY_STAT_ACTIVE_BYTES, (int64_t)size);
+    stat_sub(a, pool, MEMORY_STAT_REQUESTED_BYTES, (int64_t)block->requested);
+    return status;
+}
+
+static int queue_push(struct stream *stream, uint64_t event, uint32_t block)
+{
+    if (stream->queue_head && stream->queue_head * 2 > stream->queue_count) {
+        size_t left = stream->queue_count - stream->queue_head;
+        for (size_t i = 0; i < left; i++)
+            stream->queue[i] = stream->queue[stream->queue_head + i];
+        stream->queue_head = 0;
+        stream->queue_count = left;
+    }
+    if (array_reserve(&stream->queue, &stream->queue_capacity, stream->queue_count + 1, sizeof(*stream->queue)))
+        return STATUS_NO_MEMORY;
+    stream->queue[stream->queue_count++] = (struct pending){event, block};
+    return STATUS_OK;
+}
+
+/* Put an event down on every stream that used the block. */
+static int events_insert(struct allocator *a, uint32_t index)
+{
+    struct block *block = &a->blocks[index];
+    for (uint32_t use = block->uses; use; use = a->uses[use].next) {
+        struct stream *stream = &a->streams[a->uses[use].stream];
+        uint64_t event = 0;
+        int status =
+            a->device.event_record ? a->device.event_record(a->device.self, stream->handle, &event) : STATUS_OK;
+        if (!status)
+            status = queue_push(stream, event, index);
+        if (status)
+            return status;
+        block->event_count++;
+    }
+    block_uses_clear(a, block);
+    return STATUS_OK;
+}
+
+static int deferred_insert(struct allocator *a)
+{
+    for (size_t i = 0; i < a->deferred_count; i++) {
+        a->blocks[a->deferred[i]].deferred = false;
+        int status = events_insert(a, a->deferred[i]);
+        if (status)
+            return status;
+    }
+    a->deferred_count = 0;
+    return STATUS_OK;
+}
+
+int events_process(struct allocator *a, uint64_t context)
+{
+    if (a->deferred_count && deferred_insert(a))
+        return STATUS_NO_MEMORY;
+    if (!a->device.event_done)
+        return STATUS_OK;
+    for (size_t s = 0; s < a->stream_count; s++) {
+        while (a->streams[s].queue_head < a->streams[s].queue_count) {
+            struct pending *oldest = &a->streams[s].queue[a->streams[s].queue_head];
+            if (!a->device.event_done(a->device.self, oldest->event))
+                break;
+            uint32_t block = oldest->block;
+            a->streams[s].queue_head++;
+            if (--a->blocks[block].event_count == 0 && free_block(a, block, context))
+                return STATUS_NO_MEMORY;
+        }
+    }
+    return STATUS_OK;
+}
+
+int events_synchronize(struct allocator *a, uint64_t context, uint32_t owner)
+{
+    a->stats.num_sync_all_streams++;
+    if (deferred_insert(a))
+        return STATUS_NO_MEMORY;
+    for (size_t s = 0; s < a->stream_count; s++) {
+        struct stream *stream = &a->streams[s];
+        size_t kept = 0, count = stream->queue_count, head = stream->queue_head;
+        for (size_t i = head; i < count; i++) {
+            struct pending pending = stream->queue[i];
+            if (owner != UINT32_MAX && a->pools[a->blocks[pending.block].pool].owner != owner) {
+                stream->queue[kept++] = pending;
+                continue;
+            }
+            if (a->device.event_wait)
+                a->device.event_wait(a->device.self, pending.event);
+            if (--a->blocks[pending.block].event_count == 0 && free_block(a, pending.block, context))
+                return STATUS_NO_MEMORY;
+        }
+        stream->queue_head = 0;
+        stream->queue_count = kept;
+    }
+    return STATUS_OK;
+}
+
+/* Forget the events of a block that ends by the caller's word. */
+static void queue_forget(struct allocator *a, uint32_t block)
+{
+    for (size_t s = 0; s < a->stream_count && a->blocks[block].event_count; s++) {
+        struct stream *stream = &a->streams[s];
+        size_t kept = stream->queue_head;
+        for (size_t i = stream->queue_head; i < stream->queue_count; i++) {
+            if (stream->queue[i].block == block)
+                a->blocks[block].event_count--;
+            else
+                stream->queue[kept++] = stream->queue[i];
+        }
+        stream->queue_count = kept;
+    }
+}
+
+int allocator_complete_free(struct allocator *a, uint64_t address, uint64_t context)
+{
+    uint32_t block = block_at(a, address);
+    if (!block || a->blocks[block].allocated)
+        return ALLOCATOR_INVALID;
+    if (a->blocks[block].deferred && deferred_insert(a))
+        return STATUS_NO_MEMORY;
+    queue_forget(a, block);
+    return free_block(a, block, context);
+}
+
+int allocator_release(struct allocator *a, uint64_t address, uint64_t context)
+{
+    uint32_t index = block_at(a, address);
+    if (!index || !a->blocks[index].allocated)
+        return ALLOCATOR_INVALID;
+    struct block *block = &a->blocks[index];
+    block->allocated = false;
+    stat_sub(a, block->pool, MEMORY_STAT_ALLOCATION, 1);
+    stat_sub(a, block->pool, MEMORY_STAT_ALLOCATED_BYTES, (int64_t)block->size);
+    trace_event(a, ALLOCATOR_FREE_REQUESTED, block->address, block->requested, block->stream, block->pool,
+                context ? context : block->context);
+    if (block->size >= a->settings.max_split_size)
+        memory_stat_decrease(&a->stats.oversize_allocations, 1);
+    if (!block->uses)
+        return free_block(a, index, context);
+    if (!a->scope_count)
+        return events_insert(a, index);
+    if (array_reserve(&a->deferred, &a->deferred_capacity, a->deferred_count + 1, sizeof(*a->deferred)))
+        return STATUS_NO_MEMORY;
+    a->deferred[a->deferred_count++] = index;
+    block->deferred = true;
+    return STATUS_OK;
+}
+
+int allocator_record_stream(struct allocator *a, uint64_t address, int64_t handle)
+{
+    uint32_t index = block_at(a, address);
+    if (!index || !a->blocks[index].allocated)
+        return ALLOCATOR_INVALID;
+    uint32_t stream = stream_find(a, handle);
+    if (stream == UINT32_MAX)
+        return STATUS_NO_MEMORY;
+    if (stream == a->blocks[index].stream)
+        return STATUS_OK;
+    return block_uses_add(a, &a->blocks[index], stream);
+}

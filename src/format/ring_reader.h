@@ -1,0 +1,62 @@
+/* What the files of the ring reader share: ring_read.c gets the pieces out of the file, ring_state.c finds what lives
+ * at the end, ring_build.c makes the snapshot.  Not for others. */
+#ifndef FORMAT_RING_READER_H
+#define FORMAT_RING_READER_H
+
+#include "record/ring.h"
+#include "snapshot/snapshot.h"
+
+struct ring_event {
+    struct ring_slot slot;
+    uint64_t position; /* in its ring */
+    uint64_t requested, pool;
+    uint32_t context; /* of the snapshot, once made */
+};
+
+struct ring_item { /* something that was live at some time */
+    uint64_t key;
+    struct ring_live record;
+    uint32_t event;   /* index of the event that made it, NONE32: not in the ring any more */
+    bool alive;
+};
+
+struct ring_items {
+    struct ring_item *items;
+    size_t count, capacity;
+    struct table index; /* key -> the latest item */
+};
+
+struct ring_reader {
+    int fd;
+    uint64_t size;
+    struct error *err;
+    struct ring_header header;
+    struct ring_device devices[RING_DEVICES];
+    bool statistics_torn;
+    char *calls;
+    struct ring_node *nodes;
+    struct ring_module *modules;
+    char *strings;
+    uint64_t node_count, module_count, string_count;
+    struct ring_event *events; /* in order of sequence */
+    size_t event_count, event_capacity;
+    uint64_t shown[RING_DEVICES]; /* events of each device that are kept */
+    struct ring_items live;
+};
+
+/* length bytes at offset, or an error that says what was looked for. */
+int ring_read_at(struct ring_reader *reader, uint64_t offset, void *buffer, uint64_t length, const char *what);
+
+/* The live table as the file has it; first of all, because what is freed meanwhile is still in the ring. */
+int ring_read_live(struct ring_reader *reader);
+/* Then the ring's events decide about every address that they mention. */
+int ring_settle_live(struct ring_reader *reader);
+
+int ring_build(struct ring_reader *reader, struct snapshot *snapshot);
+
+static inline bool ring_is_block_action(uint8_t action)
+{
+    return action == ACTION_ALLOC || action == ACTION_FREE_REQUESTED || action == ACTION_FREE_COMPLETED;
+}
+
+#endif

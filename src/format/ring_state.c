@@ -1,0 +1,141 @@
+/*
+ * What lives at the end of a ring file: the table of live memory, corrected by the events that are still in the ring.
+ * The table may lag behind or run ahead by what threads were doing when the process was killed or looked at; the last
+ * event of an address decides, so that trace and state never contradict each other.
+ */
+#include "base/array.h"
+#include "format/ring_reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEYS_AT_ONCE 4096u
+
+static struct ring_item *find_item(struct ring_items *live, uint64_t key)
+{
+    uint32_t i = table_get(&live->index, key, NONE32);
+    return i == NONE32 ? NULL : &live->items[i];
+}
+
+static int set_item(struct ring_reader *reader, const struct ring_item *item)
+{
+    struct ring_items *live = &reader->live;
+    struct ring_item *old = find_item(live, item->key);
+    if (old) {
+        *old = *item;
+        return STATUS_OK;
+    }
+    if (live->count >= NONE32 - 1 || array_reserve(&live->items, &live->capacity, live->count + 1, sizeof(*live->items)) ||
+        table_set(&live->index, item->key, (uint32_t)live->count))
+        return error_no_memory(reader->err);
+    live->items[live->count++] = *item;
+    return STATUS_OK;
+}
+
+static bool is_held(uint64_t key)
+{
+    return key && !(key & RING_LIVE_BUSY);
+}
+
+/* Part of a level: keys before and after the values, so that a place that changed meanwhile is left out. */
+static int read_places(struct ring_reader *reader, uint64_t level, uint64_t keys, uint64_t first, uint64_t *before)
+{
+    uint64_t *after = before + KEYS_AT_ONCE;
+    struct ring_live *values = (void *)(after + KEYS_AT_ONCE);
+    uint64_t values_at = level + keys * sizeof(uint64_t) + first * sizeof(struct ring_live);
+    bool any = false;
+    int status = ring_read_at(reader, level + first * 8, before, KEYS_AT_ONCE * 8, "the table of live memory");
+    for (size_t i = 0; i < KEYS_AT_ONCE && !any; i++)
+        any = is_held(before[i]);
+    if (status || !any)
+        return status;
+    status = ring_read_at(reader, values_at, values, KEYS_AT_ONCE * sizeof(*values), "the table of live memory");
+    if (!status)
+        status = ring_read_at(reader, level + first * 8, after, KEYS_AT_ONCE * 8, "the table of live memory");
+    for (size_t i = 0; i < KEYS_AT_ONCE && !status; i++) {
+        struct ring_item item = {before[i], values[i], NONE32, true};
+        if (!is_held(before[i]) || before[i] != after[i])
+            continue;
+        if (item.record.device >= RING_DEVICES || (item.record.flags & RING_KIND_MASK) >= MEMORY_KIND_COUNT)
+            return error_at(reader->err, STATUS_INPUT, values_at + i * sizeof(*values),
+                            "has a piece of live memory that makes no sense");
+        status = set_item(reader, &item);
+    }
+    return status;
+}
+
+int ring_read_live(struct ring_reader *reader)
+{
+    uint64_t *buffer = malloc(KEYS_AT_ONCE * (2 * sizeof(uint64_t) + sizeof(struct ring_live)));
+    if (!buffer)
+        return error_no_memory(reader->err);
+    int status = STATUS_OK;
+    for (unsigned level = 0; level < RING_LIVE_LEVELS && !status; level++) {
+        uint64_t offset = reader->header.live[level], keys = (uint64_t)RING_LIVE_FIRST << level;
+        for (uint64_t first = 0; offset && first < keys && !status; first += KEYS_AT_ONCE)
+            status = read_places(reader, offset, keys, first, buffer);
+    }
+    free(buffer);
+    return status;
+}
+
+/* --- the ring's word ---------------------------------------------------------------------------------------------- */
+
+static uint64_t key_of(const struct ring_slot *slot)
+{
+    uint64_t address = slot->address & RING_LIVE_ADDRESS;
+    return address ? address | (ring_is_block_action(slot->action) ? RING_LIVE_BLOCK : 0) : 0;
+}
+
+static int event_makes(struct ring_reader *reader, uint32_t number)
+{
+    const struct ring_event *event = &reader->events[number];
+    const struct ring_slot *slot = &event->slot;
+    struct ring_item item = {.key = key_of(slot), .event = number, .alive = true};
+    item.record = (struct ring_live){
+        .sequence = slot->sequence, .ticks = slot->ticks,
+        .size = slot->flags & RING_SIZE_UNKNOWN ? 0 : slot->size, .requested = event->requested,
+        .pool = event->pool, .stream = slot->stream, .stack = slot->stack, .thread = slot->thread,
+        .device = slot->device, .call = slot->call, .action = slot->action, .flags = slot->flags};
+    return item.key ? set_item(reader, &item) : STATUS_OK;
+}
+
+/* A free, or a correcting entry that takes one back.  An unmapping covers one mapping after the other. */
+static void event_takes(struct ring_reader *reader, const struct ring_slot *slot, bool revive)
+{
+    uint64_t key = key_of(slot), end = key + slot->size;
+    bool is_range = slot->action == ACTION_SEGMENT_UNMAP && !(slot->flags & RING_SIZE_UNKNOWN);
+    struct ring_item *item = key ? find_item(&reader->live, key) : NULL;
+    while (item && item->record.sequence < slot->sequence) {
+        item->alive = revive;
+        uint64_t next = item->key + item->record.size;
+        if (!is_range || !item->record.size || next < item->key || next >= end)
+            break;
+        item = find_item(&reader->live, next);
+    }
+}
+
+int ring_settle_live(struct ring_reader *reader)
+{
+    for (size_t i = 0; i < reader->event_count; i++) {
+        const struct ring_slot *slot = &reader->events[i].slot;
+        int status = STATUS_OK;
+        switch (slot->action) {
+        case ACTION_ALLOC:
+        case ACTION_SEGMENT_ALLOC:
+        case ACTION_SEGMENT_MAP:
+            status = event_makes(reader, (uint32_t)i);
+            break;
+        case ACTION_FREE_COMPLETED:
+        case ACTION_SEGMENT_FREE:
+        case ACTION_SEGMENT_UNMAP:
+            event_takes(reader, slot, slot->result != 0);
+            break;
+        default:
+            break;
+        }
+        if (status)
+            return status;
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,230 @@
+/*
+ * Contexts take their memory with them.  Uses the driver table, places and the recorder's table of live memory.
+ */
+#include "preload/context.h"
+
+#include "preload/capture.h"
+#include "preload/hook.h"
+#include "preload/places.h"
+#include "preload/preload.h"
+#include "preload/wrappers.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+
+#define CALLER __builtin_return_address(0)
+#define CONTEXT_BATCH 64
+
+static struct places context_made;   /* contexts of the program's own */
+static struct places context_memory; /* address -> other: the context it was made in, if that is one of those */
+static atomic_uint context_count;
+static atomic_flag context_lock = ATOMIC_FLAG_INIT;
+
+static void lock(void)
+{
+    while (atomic_flag_test_and_set_explicit(&context_lock, memory_order_acquire))
+        sched_yield();
+}
+
+static void unlock(void)
+{
+    atomic_flag_clear_explicit(&context_lock, memory_order_release);
+}
+
+void context_after_fork(void)
+{
+    unlock();
+}
+
+void context_allocated(uint64_t address)
+{
+    CUcontext current = NULL;
+    if (atomic_load_explicit(&context_count, memory_order_relaxed) == 0 || capture_any() || !driver.cuCtxGetCurrent ||
+        driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current)
+        return;
+    lock();
+    struct place *memory = places_find(&context_made, (uintptr_t)current) ? places_add(&context_memory, address) : NULL;
+    if (memory)
+        memory->other = (uintptr_t)current;
+    unlock();
+}
+
+void context_freed(uint64_t address)
+{
+    if (atomic_load_explicit(&context_count, memory_order_relaxed) == 0)
+        return;
+    lock();
+    places_remove(&context_memory, address);
+    unlock();
+}
+
+static CUresult made(CUresult result, const CUcontext *context)
+{
+    preload_saw_call();
+    if (result != CUDA_SUCCESS || !context || !*context)
+        return result;
+    lock();
+    if (places_add(&context_made, (uintptr_t)*context))
+        atomic_store(&context_count, (unsigned)context_made.count);
+    unlock();
+    return result;
+}
+
+CUresult wrap_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
+{
+    return made(driver.cuCtxCreate(context, flags, device), context);
+}
+
+CUresult wrap_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
+{
+    return made(driver.cuCtxCreate_v2(context, flags, device), context);
+}
+
+CUresult wrap_cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinity, int count, unsigned int flags,
+                             CUdevice device)
+{
+    return made(driver.cuCtxCreate_v3(context, affinity, count, flags, device), context);
+}
+
+CUresult wrap_cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned int flags, CUdevice device)
+{
+    return made(driver.cuCtxCreate_v4(context, parameters, flags, device), context);
+}
+
+/* One address of a context, taken out of the table. */
+static uint64_t take_memory(uint64_t context)
+{
+    uint64_t address = 0;
+    size_t at = 0;
+    lock();
+    for (struct place *memory; !address && (memory = places_next(&context_memory, &at));)
+        if (memory->other == context)
+            address = memory->key;
+    places_remove(&context_memory, address);
+    unlock();
+    return address;
+}
+
+static void will_destroy(struct hook *hook, CUcontext context)
+{
+    lock();
+    bool ours = places_find(&context_made, (uintptr_t)context) != NULL;
+    unlock();
+    if (!ours || !hook->records)
+        return;
+    for (uint64_t address; (address = take_memory((uintptr_t)context));)
+        hook_gone(hook, address);
+    lock();
+    places_remove(&context_made, (uintptr_t)context);
+    atomic_store(&context_count, (unsigned)context_made.count);
+    unlock();
+}
+
+CUresult wrap_cuCtxDestroy(CUcontext context)
+{
+    struct hook hook;
+    hook_begin(&hook, CALL_cuCtxDestroy, CALLER);
+    will_destroy(&hook, context);
+    CUresult result = driver.cuCtxDestroy(context);
+    hook_end(&hook);
+    return result;
+}
+
+CUresult wrap_cuCtxDestroy_v2(CUcontext context)
+{
+    struct hook hook;
+    hook_begin(&hook, CALL_cuCtxDestroy_v2, CALLER);
+    will_destroy(&hook, context);
+    CUresult result = driver.cuCtxDestroy_v2(context);
+    hook_end(&hook);
+    return result;
+}
+
+/* The live memory of a device's primary context, some at a time: the recorder's table must not change while it is walked. */
+struct batch {
+    uint16_t device;
+    unsigned count;
+    uint64_t addresses[CONTEXT_BATCH];
+};
+
+static bool collect(uint64_t address, uint16_t device, uint8_t kind, void *context)
+{
+    struct batch *batch = context;
+    bool in_context = kind == RECORD_PLAIN || kind == RECORD_PITCHED || kind == RECORD_MANAGED || kind == RECORD_ARRAY ||
+                      kind == RECORD_MIPMAPPED || kind == RECORD_HOST;
+    if (device != batch->device || !in_context)
+        return true;
+    lock();
+    bool elsewhere = places_find(&context_memory, address) != NULL;
+    unlock();
+    if (!elsewhere)
+        batch->addresses[batch->count++] = address;
+    return batch->count < CONTEXT_BATCH;
+}
+
+static void primary_is_gone(struct hook *hook, CUdevice device)
+{
+    struct batch batch;
+    if (!hook->records || device < 0 || device > UINT16_MAX)
+        return;
+    do {
+        batch.device = (uint16_t)device;
+        batch.count = 0;
+        recorder_each_segment(collect, &batch);
+        for (unsigned i = 0; i < batch.count; i++)
+            hook_gone(hook, batch.addresses[i]);
+    } while (batch.count == CONTEXT_BATCH);
+}
+
+/* Only the driver knows whether that was the last user. */
+static bool primary_is_active(CUdevice device)
+{
+    unsigned flags = 0;
+    int active = 1;
+    return !driver.cuDevicePrimaryCtxGetState ||
+           driver.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active;
+}
+
+CUresult wrap_cuDevicePrimaryCtxReset(CUdevice device)
+{
+    struct hook hook;
+    hook_begin(&hook, CALL_cuDevicePrimaryCtxReset, CALLER);
+    CUresult result = driver.cuDevicePrimaryCtxReset(device);
+    if (result == CUDA_SUCCESS)
+        primary_is_gone(&hook, device);
+    hook_end(&hook);
+    return result;
+}
+
+CUresult wrap_cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    struct hook hook;
+    hook_begin(&hook, CALL_cuDevicePrimaryCtxReset_v2, CALLER);
+    CUresult result = driver.cuDevicePrimaryCtxReset_v2(device);
+    if (result == CUDA_SUCCESS)
+        primary_is_gone(&hook, device);
+    hook_end(&hook);
+    return result;
+}
+
+CUresult wrap_cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    struct hook hook;
+    hook_begin(&hook, CALL_cuDevicePrimaryCtxRelease, CALLER);
+    CUresult result = driver.cuDevicePrimaryCtxRelease(device);
+    if (result == CUDA_SUCCESS && !primary_is_active(device))
+        primary_is_gone(&hook, device);
+    hook_end(&hook);
+    return result;
+}
+
+CUresult wrap_cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    struct hook hook;
+    hook_begin(&hook, CALL_cuDevicePrimaryCtxRelease_v2, CALLER);
+    CUresult result = driver.cuDevicePrimaryCtxRelease_v2(device);
+    if (result == CUDA_SUCCESS && !primary_is_active(device))
+        primary_is_gone(&hook, device);
+    hook_end(&hook);
+    return result;
+}

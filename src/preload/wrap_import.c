@@ -1,0 +1,74 @@
+/*
+ * Memory of other processes and other interfaces, mapped here: recorded as imported, because who made it counts it, too.
+ */
+#include "preload/capture.h"
+#include "preload/hook.h"
+#include "preload/wrappers.h"
+
+#define CALLER __builtin_return_address(0)
+
+/* How much a handle of another process opened: only the driver knows. */
+static void imported(struct hook *hook, CUresult result, const CUdeviceptr *address)
+{
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    if (result != CUDA_SUCCESS || !address || !hook->records)
+        return;
+    if (capture_any() || !driver.cuMemGetAddressRange_v2 ||
+        driver.cuMemGetAddressRange_v2(&base, &bytes, *address) != CUDA_SUCCESS)
+        bytes = 0;
+    hook_allocated(hook, RECORD_IMPORTED, *address, bytes, RECORD_UNKNOWN);
+}
+
+CUresult wrap_cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags)
+{
+    struct hook hook;
+    hook_begin(&hook, CALL_cuIpcOpenMemHandle, CALLER);
+    CUresult result = driver.cuIpcOpenMemHandle(address, handle, flags);
+    imported(&hook, result, address);
+    hook_end(&hook);
+    return result;
+}
+
+CUresult wrap_cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags)
+{
+    struct hook hook;
+    hook_begin(&hook, CALL_cuIpcOpenMemHandle_v2, CALLER);
+    CUresult result = driver.cuIpcOpenMemHandle_v2(address, handle, flags);
+    imported(&hook, result, address);
+    hook_end(&hook);
+    return result;
+}
+
+CUresult wrap_cuIpcCloseMemHandle(CUdeviceptr address)
+{
+    struct hook hook;
+    hook_begin(&hook, CALL_cuIpcCloseMemHandle, CALLER);
+    hook_free(&hook, address);
+    CUresult result = driver.cuIpcCloseMemHandle(address);
+    hook_free_result(&hook, result);
+    hook_end(&hook);
+    return result;
+}
+
+CUresult wrap_cuExternalMemoryGetMappedBuffer(CUdeviceptr *address, CUexternalMemory memory,
+                                              const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *part)
+{
+    struct hook hook;
+    hook_begin(&hook, CALL_cuExternalMemoryGetMappedBuffer, CALLER);
+    CUresult result = driver.cuExternalMemoryGetMappedBuffer(address, memory, part);
+    if (result == CUDA_SUCCESS && address && part)
+        hook_allocated(&hook, RECORD_IMPORTED, *address, part->size, RECORD_UNKNOWN);
+    hook_end(&hook);
+    return result;
+}
+
+CUresult wrap_cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool, CUmemPoolPtrExportData *data)
+{
+    struct hook hook;
+    hook_begin(&hook, CALL_cuMemPoolImportPointer, CALLER);
+    CUresult result = driver.cuMemPoolImportPointer(address, pool, data);
+    imported(&hook, result, address);
+    hook_end(&hook);
+    return result;
+}

@@ -1,0 +1,562 @@
+/*
+ * One event, from the call to the published slot.  Order: stack first (no lock is held while frames are taken), then
+ * under the header's lock the sequence number, the time and the statistics, which so agree with each other, then the
+ * slot, then the table of live memory; a process that is killed in between leaves no entry that contradicts the state.
+ */
+#include "record/internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#define RING_AHEAD 4096u /* slots: 256 KiB */
+
+#define HOT __attribute__((hot))
+#define COLD __attribute__((cold, noinline))
+
+struct recorder recorder;
+
+static __thread struct {
+    struct recorder_thread_block *block;
+    uint32_t inside;     /* in recorder_event: a signal handler's event is turned away */
+    uint32_t generation; /* of the file that `block` and `number` belong to */
+    uint32_t number;     /* the system's thread number */
+} self __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t thread_end;
+static bool has_thread_end;
+
+/* A thread ends: its memory goes.  If it records again (in a later destructor), it gets new memory. */
+static void end_thread(void *block)
+{
+    self.block = NULL;
+    self.generation = 0;
+    munmap(block, sizeof(struct recorder_thread_block));
+}
+
+void recorder_thread_end_key(void)
+{
+    if (!has_thread_end)
+        has_thread_end = pthread_key_create(&thread_end, end_thread) == 0;
+}
+
+static COLD void enter_thread(void)
+{
+    if (!self.block) {
+        void *block = mmap(NULL, sizeof(struct recorder_thread_block), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (block != MAP_FAILED) {
+            self.block = block;
+            if (has_thread_end)
+                pthread_setspecific(thread_end, block);
+        }
+    } else {
+        memset(self.block->stacks, 0, sizeof(self.block->stacks));
+        self.block->removed_count = 0;
+        self.block->freed_address = 0;
+    }
+    self.number = (uint32_t)syscall(SYS_gettid);
+    self.generation = recorder.generation;
+}
+
+/* The file is not there: make it, or wait for the thread that makes it.  False: no recording. */
+static COLD bool open_file(unsigned device)
+{
+    uint32_t state = RECORDER_NONE;
+    if (__atomic_compare_exchange_n(recorder.state, &state, RECORDER_MAKING, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+        recorder.generation++;
+        stack_forget();
+        int failed = ring_file_make(device < RING_DEVICES ? device : 0);
+        int error = errno;
+        __atomic_store_n(recorder.state, failed ? RECORDER_OFF : RECORDER_READY, __ATOMIC_RELEASE);
+        if (failed)
+            recorder_say("nothing is recorded: no ring file can be made in", recorder.folder, error);
+        return !failed;
+    }
+    int64_t deadline = ticks_monotonic_ns() + INT64_C(5000000000);
+    for (unsigned turns = 0; (state = recorder_state()) == RECORDER_MAKING; lock_pause(&turns)) {
+        if (turns % 64 == 63 && ticks_monotonic_ns() > deadline) {
+            recorder_count(&recorder.dropped_waiting);
+            return false;
+        }
+    }
+    return state == RECORDER_READY;
+}
+
+static COLD struct ring_slot *open_ring(unsigned device)
+{
+    struct ring_slot *ring = NULL;
+    if (!lock_try(&recorder.live_lock))
+        return NULL;
+    if (!(ring = recorder.rings[device])) {
+        uint64_t offset = 0;
+        ring = ring_file_append(recorder.slots * sizeof(struct ring_slot), &offset);
+        if (ring) {
+            __atomic_store_n(&recorder.devices[device].ring, offset, __ATOMIC_RELEASE);
+            __atomic_store_n(&recorder.rings[device], ring, __ATOMIC_RELEASE);
+        }
+    }
+    lock_release(&recorder.live_lock);
+    return ring;
+}
+
+/* Changes of a device's numbers by one event: for the classes small and large. */
+struct change {
+    int64_t amount[2][RING_MEASURES];
+    bool any[2];
+};
+
+static bool counts(uint8_t flags)
+{
+    unsigned kind = flags & RING_KIND_MASK;
+    return kind != RECORD_HOST && kind != RECORD_IMPORTED; /* not memory that this process took from the device */
+}
+
+static void change_by(struct change *change, const struct ring_live *record)
+{
+    if (!counts(record->flags))
+        return;
+    int large = record->size > RING_SMALL_LIMIT;
+    change->any[large] = true;
+    change->amount[large][RING_COUNT] += 1;
+    change->amount[large][RING_BYTES] += (int64_t)record->size;
+    change->amount[large][RING_REQUESTED] +=
+        (int64_t)(record->requested == RECORD_UNKNOWN ? record->size : record->requested);
+}
+
+static inline void stat_add(struct ring_stat *stat, int64_t amount)
+{
+    stat->current += amount;
+    stat->allocated += amount;
+    if (stat->current > stat->peak)
+        stat->peak = stat->current;
+}
+
+static inline void stat_subtract(struct ring_stat *stat, int64_t amount)
+{
+    stat->current -= amount;
+    stat->freed += amount;
+}
+
+static inline void stat_restore(struct ring_stat *stat, int64_t amount)
+{
+    stat->current += amount;
+    stat->freed -= amount;
+}
+
+static inline __attribute__((always_inline)) void apply(struct ring_device *device, const struct change *change,
+                                                        void (*move)(struct ring_stat *, int64_t))
+{
+    for (int large = 0; large < 2; large++) {
+        if (!change->any[large])
+            continue;
+        for (int measure = 0; measure < RING_MEASURES; measure++)
+            move(&device->stats[measure][RING_SMALL + large], change->amount[large][measure]);
+    }
+    for (int measure = 0; measure < RING_MEASURES; measure++)
+        move(&device->stats[measure][RING_ALL], change->amount[0][measure] + change->amount[1][measure]);
+}
+
+static bool is_change(const struct change *change)
+{
+    return change->any[0] || change->any[1];
+}
+
+enum effect { EFFECT_NONE, EFFECT_ADD, EFFECT_REMOVE, EFFECT_RESTORE };
+
+static enum effect effect_of(const struct record_event *event)
+{
+    switch (event->action) {
+    case RECORD_ALLOC:
+    case RECORD_SEGMENT_ALLOC:
+    case RECORD_SEGMENT_MAP:
+        return EFFECT_ADD;
+    case RECORD_FREE_COMPLETED:
+    case RECORD_SEGMENT_FREE:
+    case RECORD_SEGMENT_UNMAP:
+        return event->result ? EFFECT_RESTORE : EFFECT_REMOVE;
+    default:
+        return EFFECT_NONE;
+    }
+}
+
+static bool is_block(uint8_t action)
+{
+    return action == RECORD_ALLOC || action == RECORD_FREE_REQUESTED || action == RECORD_FREE_COMPLETED;
+}
+
+static uint64_t key_of(uint64_t address, uint8_t action)
+{
+    address &= RING_LIVE_ADDRESS;
+    return address ? address | (is_block(action) ? RING_LIVE_BLOCK : 0) : 0;
+}
+
+/* Everything an event is on its way. */
+struct passage {
+    const struct record_event *event;
+    enum effect effect;
+    uint64_t key;
+    unsigned device;
+    uint64_t size;
+    uint64_t sequence, ticks, slot;
+    uint32_t stack;
+    bool found, placed;     /* placed: the slot is ours */
+    struct ring_slot *ring;
+    struct change change;
+    struct ring_live fresh; /* of an allocation: what goes into the table */
+    struct ring_live old;   /* of a free: the first record removed; of an allocation: one thought live there */
+    struct live_place place;
+};
+
+/* A free: what it removes.  An unmapping may cover several mappings, each of them whole. */
+static void look_up(struct passage *passage)
+{
+    const struct record_event *event = passage->event;
+    passage->found = live_find(passage->key, &passage->old, &passage->place);
+    if (!passage->found) {
+        recorder_count(&recorder.header->unknown_frees);
+        return;
+    }
+    if (passage->size == RECORD_UNKNOWN)
+        passage->size = passage->old.size;
+    passage->device = passage->old.device;
+    struct recorder_thread_block *block = self.block;
+    uint64_t key = passage->key, end = key + passage->size;
+    struct ring_live record = passage->old;
+    struct live_place place;
+    for (bool more = true; more; more = event->action == RECORD_SEGMENT_UNMAP && key < end &&
+                                        live_find(key, &record, &place)) {
+        if (!is_block(event->action))
+            change_by(&passage->change, &record);
+        if (block && block->removed_count < RECORDER_REMOVED) {
+            block->removed_keys[block->removed_count] = key;
+            block->removed[block->removed_count++] = record;
+        }
+        if (!record.size)
+            break;
+        key += record.size;
+    }
+}
+
+static void remove_live(const struct passage *passage)
+{
+    if (!passage->found)
+        return;
+    live_remove(passage->key, passage->place);
+    uint64_t end = passage->key + passage->size, key = passage->key + passage->old.size;
+    struct ring_live record;
+    struct live_place place;
+    while (passage->event->action == RECORD_SEGMENT_UNMAP && passage->old.size && key < end &&
+           live_find(key, &record, &place)) {
+        live_remove(key, place);
+        if (!record.size)
+            break;
+        key += record.size;
+    }
+}
+
+/* A free that failed after it was recorded: what it removed is there again. */
+static void look_up_removed(struct passage *passage)
+{
+    const struct recorder_thread_block *block = self.block;
+    if (!block || block->freed_address != passage->key)
+        return;
+    for (uint32_t i = 0; i < block->removed_count; i++)
+        change_by(&passage->change, &block->removed[i]);
+    if (block->removed_count) {
+        passage->device = block->removed[0].device;
+        if (passage->size == RECORD_UNKNOWN)
+            passage->size = block->removed[0].size;
+    }
+}
+
+static void restore_live(const struct passage *passage)
+{
+    struct recorder_thread_block *block = self.block;
+    if (!block || block->freed_address != passage->key)
+        return;
+    for (uint32_t i = 0; i < block->removed_count; i++)
+        if (!live_insert(block->removed_keys[i], &block->removed[i]))
+            recorder_count(&recorder.header->lost_live);
+    block->removed_count = 0;
+    block->freed_address = 0;
+}
+
+static uint8_t flags_of(const struct passage *passage)
+{
+    const struct record_event *event = passage->event;
+    uint8_t flags = event->kind & RING_KIND_MASK;
+    if (event->stream_unknown)
+        flags |= RING_STREAM_UNKNOWN;
+    if (passage->size == RECORD_UNKNOWN)
+        flags |= RING_SIZE_UNKNOWN;
+    return flags;
+}
+
+static void fill_fresh(struct passage *passage)
+{
+    const struct record_event *event = passage->event;
+    struct ring_live *fresh = &passage->fresh;
+    fresh->size = passage->size == RECORD_UNKNOWN ? 0 : passage->size;
+    fresh->requested = event->requested;
+    fresh->pool = event->pool;
+    fresh->stream = event->stream;
+    fresh->stack = passage->stack;
+    fresh->python_stack = RING_STACK_NONE;
+    fresh->thread = self.number;
+    fresh->device = (uint16_t)passage->device;
+    fresh->call = event->call;
+    fresh->action = event->action;
+    fresh->flags = flags_of(passage);
+    memset(fresh->spare, 0, sizeof(fresh->spare));
+}
+
+static void add_live(struct passage *passage)
+{
+    if (!passage->key)
+        return;
+    passage->fresh.sequence = passage->sequence;
+    passage->fresh.ticks = passage->ticks;
+    if (passage->found) { /* its free was never seen */
+        live_remove(passage->key, passage->place);
+        recorder_count(&recorder.header->replaced);
+    }
+    if (!live_insert(passage->key, &passage->fresh))
+        recorder_count(&recorder.header->lost_live);
+}
+
+/* What must be known before the event gets its place in the order. */
+static void prepare(struct passage *passage)
+{
+    struct recorder_thread_block *block = self.block;
+    if (passage->effect == EFFECT_ADD) {
+        if (passage->key)
+            passage->found = live_find(passage->key, &passage->old, &passage->place);
+        fill_fresh(passage);
+        if (!is_block(passage->event->action))
+            change_by(&passage->change, &passage->fresh);
+    } else if (passage->effect == EFFECT_REMOVE) {
+        if (block) {
+            block->freed_address = passage->key;
+            block->removed_count = 0;
+        }
+        look_up(passage);
+    } else if (passage->effect == EFFECT_RESTORE) {
+        look_up_removed(passage);
+    }
+}
+
+static void move_statistics(struct passage *passage)
+{
+    struct ring_device *device = &recorder.devices[passage->device];
+    uint8_t action = passage->event->action;
+    if (action == RECORD_OOM)
+        device->ooms++;
+    if (is_block(action))
+        return;
+    if (passage->effect == EFFECT_ADD) {
+        if (passage->found && passage->old.device < RING_DEVICES) {
+            struct change replaced = {0};
+            change_by(&replaced, &passage->old);
+            apply(&recorder.devices[passage->old.device], &replaced, stat_subtract);
+        }
+        apply(device, &passage->change, stat_add);
+        device->device_allocs += is_change(&passage->change);
+    } else if (passage->effect == EFFECT_REMOVE && is_change(&passage->change)) {
+        apply(device, &passage->change, stat_subtract);
+        device->device_frees++;
+    } else if (passage->effect == EFFECT_RESTORE && is_change(&passage->change)) {
+        apply(device, &passage->change, stat_restore);
+        device->device_frees--;
+    }
+}
+
+/* A slot still held by a writer that stalled for a whole round is left alone. */
+static void order(struct passage *passage)
+{
+    struct ring_header *header = recorder.header;
+    uint32_t expected = 0;
+    if (__builtin_expect(!__atomic_compare_exchange_n(&header->lock, &expected, 1, false, __ATOMIC_ACQUIRE,
+                                                      __ATOMIC_RELAXED), 0))
+        lock_wait_header(&header->lock);
+    passage->sequence = header->sequence + 1;
+    __atomic_store_n(&header->sequence, passage->sequence, __ATOMIC_RELAXED);
+    passage->slot = recorder.devices[passage->device].head;
+    __atomic_store_n(&recorder.devices[passage->device].head, passage->slot + 1, __ATOMIC_RELAXED);
+    struct ring_slot *slot = &passage->ring[passage->slot & (recorder.slots - 1)];
+    passage->placed = !(__atomic_load_n(&slot->sequence, __ATOMIC_ACQUIRE) & RING_BUSY);
+    if (passage->placed)
+        __atomic_store_n(&slot->sequence, passage->sequence | RING_BUSY, __ATOMIC_RELAXED);
+    if (passage->ticks < header->last_ticks) /* times never run against the order */
+        passage->ticks = header->last_ticks;
+    header->last_ticks = passage->ticks;
+    move_statistics(passage);
+    __atomic_store_n(&header->lock, 0, __ATOMIC_RELEASE);
+}
+
+static COLD struct ring_extension *open_extensions(unsigned device, uint64_t chunk)
+{
+    struct ring_extension *extensions = NULL;
+    if (!lock_try(&recorder.live_lock))
+        return NULL;
+    if (!(extensions = recorder.extensions[device][chunk])) {
+        uint64_t offset = 0;
+        extensions = ring_file_append(recorder.slots / RING_EXTENSION_CHUNKS * sizeof(*extensions), &offset);
+        if (extensions) {
+            recorder.devices[device].extensions[chunk] = offset;
+            __atomic_store_n(&recorder.extensions[device][chunk], extensions, __ATOMIC_RELEASE);
+        }
+    }
+    lock_release(&recorder.live_lock);
+    return extensions;
+}
+
+/* While the slot is ours, so is the extension at its place. */
+static uint8_t extend(const struct passage *passage, uint64_t position)
+{
+    const struct record_event *event = passage->event;
+    if (!event->pool && (event->requested == RECORD_UNKNOWN || event->requested == passage->size))
+        return 0;
+    uint64_t a_chunk = recorder.slots / RING_EXTENSION_CHUNKS;
+    struct ring_extension *extensions =
+        __atomic_load_n(&recorder.extensions[passage->device][position / a_chunk], __ATOMIC_ACQUIRE);
+    if (!extensions && !(extensions = open_extensions(passage->device, position / a_chunk)))
+        return 0;
+    extensions[position % a_chunk] =
+        (struct ring_extension){passage->sequence, event->requested, event->pool, 0};
+    return RING_EXTENDED;
+}
+
+/* Pages that are written for the first time cost a fault each; taken many at once they cost a fifth of that. */
+static COLD void touch_ahead(struct ring_slot *ring, uint64_t position)
+{
+    uint64_t start = position & (recorder.slots - 1);
+    uint64_t count = recorder.slots - start < RING_AHEAD ? recorder.slots - start : RING_AHEAD;
+    madvise(&ring[start], count * sizeof(*ring), MADV_POPULATE_WRITE); /* if the kernel knows it */
+}
+
+static void publish(const struct passage *passage)
+{
+    const struct record_event *event = passage->event;
+    uint64_t position = passage->slot & (recorder.slots - 1);
+    struct ring_slot *slot = &passage->ring[position];
+#ifndef __SANITIZE_THREAD__
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* the busy mark is seen before what follows */
+#endif
+    slot->ticks = passage->ticks;
+    slot->address = event->address;
+    slot->size = passage->size;
+    slot->stream = event->stream;
+    slot->thread = self.number;
+    slot->stack = passage->stack;
+    slot->python_stack = RING_STACK_NONE;
+    slot->action = event->action;
+    slot->flags = flags_of(passage) | extend(passage, position);
+    slot->device = (uint16_t)passage->device;
+    slot->call = event->call;
+    slot->result = event->result < 0 || event->result > UINT16_MAX ? UINT16_MAX : (uint16_t)event->result;
+    __atomic_store_n(&slot->sequence, passage->sequence, __ATOMIC_RELEASE);
+    __builtin_prefetch(&passage->ring[(position + 8) & (recorder.slots - 1)], 1);
+    if (position % RING_AHEAD == RING_AHEAD / 2)
+        touch_ahead(passage->ring, position + RING_AHEAD / 2);
+}
+
+static HOT uint64_t record(const struct record_event *event)
+{
+    struct passage passage;
+    passage.event = event;
+    passage.device = event->device;
+    passage.size = event->size;
+    passage.effect = effect_of(event);
+    passage.key = key_of(event->address, event->action);
+    passage.ticks = ticks_now();
+    passage.stack = RING_STACK_NONE;
+    passage.found = false;
+    passage.change = (struct change){0};
+    if (recorder.stacks && self.block)
+        passage.stack = stack_capture(self.block, event->skip, passage.ticks);
+    prepare(&passage);
+    if (passage.device >= RING_DEVICES) {
+        recorder_count(&recorder.header->dropped_device);
+        return 0;
+    }
+    passage.ring = __atomic_load_n(&recorder.rings[passage.device], __ATOMIC_ACQUIRE);
+    if (!passage.ring && !(passage.ring = open_ring(passage.device))) {
+        recorder_count(&recorder.devices[passage.device].ring_failed);
+        return 0;
+    }
+    order(&passage);
+    if (passage.placed)
+        publish(&passage);
+    else
+        recorder_count(&recorder.devices[passage.device].dropped);
+    if (passage.effect == EFFECT_ADD)
+        add_live(&passage);
+    else if (passage.effect == EFFECT_REMOVE)
+        remove_live(&passage);
+    else if (passage.effect == EFFECT_RESTORE)
+        restore_live(&passage);
+    if (__builtin_expect(passage.ticks >= __atomic_load_n(&recorder.next_calibration, __ATOMIC_RELAXED), 0))
+        ticks_calibrate(passage.ticks);
+    return passage.sequence;
+}
+
+static COLD void turn_away(void)
+{
+    /* The file may be being made by the very thread that was interrupted. */
+    recorder_count(recorder_state() == RECORDER_READY ? &recorder.header->dropped_nested : &recorder.dropped_nested);
+}
+
+HOT uint64_t recorder_event(const struct record_event *event)
+{
+    if (!recorder.state)
+        return 0;
+    uint32_t state = recorder_state();
+    if (state == RECORDER_OFF)
+        return 0;
+    if (self.inside) {
+        turn_away();
+        return 0;
+    }
+    int error = errno;
+    uint64_t sequence = 0;
+    self.inside = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (state == RECORDER_READY || open_file(event->device)) {
+        if (__builtin_expect(self.generation != recorder.generation, 0))
+            enter_thread();
+        sequence = record(event);
+    }
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self.inside = 0;
+    errno = error;
+    return sequence;
+}
+
+bool recorder_find_segment(uint64_t address, uint64_t *size, uint16_t *device, uint8_t *kind)
+{
+    struct ring_live record;
+    struct live_place place;
+    uint64_t key = key_of(address, RECORD_SEGMENT_ALLOC);
+    if (!recorder.state || recorder_state() != RECORDER_READY || !key || !live_find(key, &record, &place))
+        return false;
+    if (size)
+        *size = record.size;
+    if (device)
+        *device = record.device;
+    if (kind)
+        *kind = record.flags & RING_KIND_MASK;
+    return true;
+}
+
+bool recorder_find(uint64_t address, uint64_t *size, uint16_t *device)
+{
+    return recorder_find_segment(address, size, device, NULL);
+}

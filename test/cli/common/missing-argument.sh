@@ -1,0 +1,1 @@
+cudamem mem --device

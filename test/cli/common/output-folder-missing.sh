@@ -1,0 +1,1 @@
+cudamem version -o no/such/folder/file

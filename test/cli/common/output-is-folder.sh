@@ -1,0 +1,2 @@
+mkdir out
+cudamem version -o out

@@ -1,0 +1,1 @@
+cudamem convert --to csv --view blocks "$DATA/mempool.pickle.gz" | head -3

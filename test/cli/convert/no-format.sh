@@ -1,0 +1,1 @@
+cudamem convert snapshot.bin

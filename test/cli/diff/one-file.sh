@@ -1,0 +1,1 @@
+cudamem diff only.bin

@@ -1,0 +1,2 @@
+: >empty
+cudamem info empty

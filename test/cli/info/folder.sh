@@ -1,0 +1,2 @@
+mkdir folder
+cudamem info folder

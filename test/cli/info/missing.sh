@@ -1,0 +1,1 @@
+cudamem info no-such-file.bin

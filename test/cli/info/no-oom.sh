@@ -1,0 +1,2 @@
+cp "$DATA/mempool.pickle.gz" file.gz
+cudamem info file.gz@oom

@@ -1,0 +1,2 @@
+cp "$DATA/mempool_oom.pickle.gz" file.gz
+cudamem info file.gz

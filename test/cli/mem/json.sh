@@ -1,0 +1,1 @@
+LD_LIBRARY_PATH=$FAKE_NVML cudamem mem --json --device 0

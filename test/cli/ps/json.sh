@@ -1,0 +1,1 @@
+LD_LIBRARY_PATH=$FAKE_NVML cudamem ps --json --device 1

@@ -1,0 +1,3 @@
+cudamem record --dpeth 3 true
+cudamem record --depth 0 true
+cudamem record --stacks some true

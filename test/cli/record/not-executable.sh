@@ -1,0 +1,2 @@
+echo >file
+cudamem record ./file

@@ -1,0 +1,1 @@
+cudamem record ./no-such-program

@@ -1,0 +1,1 @@
+cudamem record -o no/such/folder/out.bin true

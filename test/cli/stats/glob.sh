@@ -1,0 +1,1 @@
+cudamem stats 'reserved_bytes.all.*' "$DATA/mempool.pickle.gz"

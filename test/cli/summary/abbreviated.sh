@@ -1,0 +1,1 @@
+cudamem summary -a "$DATA/mempool.pickle.gz"

@@ -1,0 +1,1 @@
+cudamem summary "$DATA/mempool.pickle.gz"

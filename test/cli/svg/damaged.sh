@@ -1,0 +1,5 @@
+echo nonsense >bad
+cudamem svg --memory bad -o out.svg
+status=$?
+ls
+exit $status

@@ -1,0 +1,1 @@
+cudamem svg "$DATA/mempool.pickle.gz"

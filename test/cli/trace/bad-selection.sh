@@ -1,0 +1,1 @@
+cudamem trace --action oom,alloo "$DATA/frag.pickle.gz"

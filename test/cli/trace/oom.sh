@@ -1,0 +1,1 @@
+cudamem trace --action oom "$DATA/frag.pickle.gz"

@@ -1,0 +1,2 @@
+cudamem version | sed 's/[0-9]*\.[0-9]*\.[0-9]*$/N/'
+cudamem --version | sed 's/[0-9]*\.[0-9]*\.[0-9]*$/N/'

@@ -1,0 +1,86 @@
+/*
+ * dump FILE: a snapshot in one line a fact, for the tests to compare.  Uses format and snapshot.
+ *
+ *   process PROGRAM pid=P rank=R status=S incomplete=0|1 arguments=A|B|C
+ *   device D total=T peak=P current=C entries=N lost=L ooms=O max=M
+ *   entry ACTION SIZE device=D stream=S kind=K call=C flags=F address=A stack=inner;...;outer
+ *   live SIZE device=D kind=K stack=...
+ */
+#include "format/format.h"
+#include "snapshot/snapshot.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void print_stack(const struct snapshot *snapshot, uint32_t context)
+{
+    if (context == CONTEXT_NONE) {
+        puts(" stack=none");
+        return;
+    }
+    printf(" stack=");
+    uint32_t node = snapshot_context_stack(snapshot, context);
+    for (bool first = true; node != STACK_EMPTY; node = snapshot->stacks[node].parent, first = false)
+        printf("%s%s", first ? "" : ";",
+               snapshot_object_text(snapshot, snapshot->frames[snapshot->stacks[node].frame].name, NULL));
+    putchar('\n');
+}
+
+static void print_entry(const struct snapshot *snapshot, size_t i)
+{
+    struct entry entry = snapshot_entry(snapshot, i);
+    printf("entry %s %" PRIu64 " device=%u stream=", action_name(entry.action), entry.size, entry.device);
+    if (entry.flags & ENTRY_STREAM_UNKNOWN)
+        printf("?");
+    else
+        printf("%" PRId64, entry.stream);
+    printf(" kind=%s call=%s flags=%u address=%" PRIu64, memory_kind_name((enum memory_kind)entry.kind),
+           snapshot_content_text(snapshot, snapshot->calls[entry.call], NULL), entry.flags, entry.address);
+    print_stack(snapshot, entry.context);
+}
+
+static void print_device(const struct snapshot *snapshot, const struct device *device)
+{
+    const struct memory_stat *reserved = &device->stats.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL];
+    uint64_t entries = 0;
+    for (size_t i = 0; i < snapshot->entries.count; i++)
+        entries += snapshot->entries.device[i] == device->ordinal;
+    printf("device %u total=%" PRIu64 " peak=%" PRId64 " current=%" PRId64 " entries=%" PRIu64 " lost=%" PRIu64
+           " ooms=%" PRId64 " max=%" PRIu64 " name=%s\n",
+           device->ordinal, device->total, reserved->peak, reserved->current, entries, device->lost_entries,
+           device->stats.num_ooms, device->max_entries, snapshot_content_text(snapshot, device->name, NULL));
+}
+
+int main(int argc, char **argv)
+{
+    struct snapshot *snapshot;
+    struct error err = {0};
+    if (argc != 2 || format_read(argv[1], NULL, &snapshot, &err)) {
+        fprintf(stderr, "dump: %s\n", argc == 2 ? err.message : "usage: dump FILE");
+        return EXIT_FAILURE;
+    }
+    for (size_t i = 0; i < snapshot->process_count; i++) {
+        const struct process *process = &snapshot->processes[i];
+        size_t length = 0;
+        const char *arguments = snapshot_content_text(snapshot, process->arguments, &length);
+        printf("process %s pid=%" PRId64 " rank=%" PRId64 " status=%d incomplete=%d arguments=",
+               snapshot_content_text(snapshot, process->program, NULL), process->pid, process->rank,
+               (int)process->exit_status, process->incomplete);
+        for (size_t k = 0; k < length; k++)
+            putchar(arguments[k] ? arguments[k] : '|');
+        putchar('\n');
+    }
+    for (size_t i = 0; i < snapshot->device_count; i++)
+        print_device(snapshot, &snapshot->devices[i]);
+    for (size_t i = 0; i < snapshot->entries.count; i++)
+        print_entry(snapshot, i);
+    for (size_t i = 0; i < snapshot->end.segment_count; i++) {
+        const struct segment *segment = &snapshot->end.segments[i];
+        printf("live %" PRIu64 " device=%u kind=%s", segment->total_size, segment->device,
+               memory_kind_name((enum memory_kind)segment->kind));
+        print_stack(snapshot, segment->context);
+    }
+    snapshot_free(snapshot);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,155 @@
+/* FILE[@MOMENT] opened for a command.  Uses format, symbol, analyze and snapshot. */
+#include "tools/load.h"
+
+#include "format/format.h"
+#include "snapshot/state.h"
+#include "symbol/symbolize.h"
+#include "tools/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOAD_DEFAULT "snapshot.bin"
+
+/* Where the '@' of a moment stands, NULL if the whole argument is a file. */
+static const char *load_split(const char *argument)
+{
+    struct stat about;
+    const char *at = strrchr(argument, '@');
+    if (!at || stat(argument, &about) == 0)
+        return NULL;
+    return at;
+}
+
+/* Fill file and moment_text from the argument; a moment that is none is a usage error if its file exists. */
+static int load_name(const struct command_line *line, const char *argument, struct load *load, struct moment *moment)
+{
+    struct error err = {0};
+    const char *at = argument ? load_split(argument) : NULL;
+    size_t length = !argument ? 0 : at ? (size_t)(at - argument) : strlen(argument);
+    load->file = length ? strndup(argument, length) : strdup(LOAD_DEFAULT);
+    load->moment_text = strdup(at ? at + 1 : "end");
+    load->has_moment = at != NULL;
+    if (!load->file || !load->moment_text) {
+        error_no_memory(&err);
+        return command_error(NULL, &err);
+    }
+    if (at && moment_parse(at + 1, moment, &err)) {
+        if (access(load->file, F_OK) && strcmp(load->file, "-")) { /* neither half is right: it is the file that lacks */
+            error_set(&err, STATUS_INPUT, "no such file");
+            return command_error(argument, &err);
+        }
+        return command_usage(line->command, "%s", err.message);
+    }
+    if (!at)
+        moment->kind = MOMENT_END;
+    if (!argument || !length) {
+        if (access(LOAD_DEFAULT, F_OK)) {
+            error_set(&err, STATUS_INPUT, "no such file here; name a snapshot, or make one: cudamem record PROGRAM");
+            return command_error(LOAD_DEFAULT, &err);
+        }
+        command_note("reading %s", LOAD_DEFAULT);
+    }
+    if (strcmp(load->file, "-") == 0 && isatty(STDIN_FILENO))
+        return command_usage(line->command, "standard input is a terminal; name a file");
+    return EXIT_DONE;
+}
+
+static bool load_needs_names(const struct snapshot *snapshot)
+{
+    for (size_t i = 0; i < snapshot->frame_count; i++)
+        if ((snapshot->frames[i].flags & (FRAME_NATIVE | FRAME_SYMBOLIZED)) == FRAME_NATIVE)
+            return true;
+    return false;
+}
+
+/* Ring files hold bare program counters; snapshot.bin got its names when it was made. */
+static bool load_is_ring(const char *file, uint64_t max_input)
+{
+    struct input *input;
+    if (strcmp(file, "-") == 0 || input_open(file, max_input, &input, NULL))
+        return false;
+    const struct format *format = format_detect(input, NULL);
+    bool is_ring = format && strcmp(format->name, "ring") == 0;
+    input_close(input);
+    return is_ring;
+}
+
+static int load_read(const struct command_line *line, unsigned flags, struct load *load, struct error *err)
+{
+    struct format_options options = FORMAT_OPTIONS_ALL;
+    struct error remark;
+    options.max_input = options_number(line, "max-input", 0);
+    options.skip_traces = (flags & LOAD_NO_TRACES) != 0;
+    char what[200];
+    snprintf(what, sizeof(what), "reading %s", load->file);
+    progress_start(what, 0);
+    int status = format_read(load->file, &options, &load->snapshot, err);
+    if (!status && load_needs_names(load->snapshot) && load_is_ring(load->file, options.max_input))
+        status = symbolize_snapshot(load->snapshot, NULL, &remark) == STATUS_NO_MEMORY ? error_no_memory(err) : STATUS_OK;
+    progress_stop();
+    return status;
+}
+
+static int load_select(const struct command_line *line, struct load *load, struct error *err)
+{
+    for (size_t i = 0; i < line->given_count; i++) {
+        const struct option_given *given = &line->given[i];
+        if (given->spec->kind != OPTION_SELECTION)
+            continue;
+        int status = selection_set(&load->selection, given->spec->name, given->text, err);
+        if (status)
+            return status;
+    }
+    return selection_bind(&load->selection, load->snapshot, err);
+}
+
+static int load_moment(const struct moment *moment, unsigned flags, struct load *load, struct error *err)
+{
+    const struct snapshot *snapshot = load->snapshot;
+    int device = load->selection.device < 0 ? MOMENT_ALL_DEVICES : load->selection.device;
+    int status = moment_resolve(snapshot, moment, device, &load->moment, err);
+    if (status)
+        return status;
+    load->state = &snapshot->end;
+    if (!(flags & LOAD_STATE) || load->moment == snapshot->entries.count)
+        return STATUS_OK;
+    status = state_at(snapshot, load->moment, &load->own_state, err);
+    if (!status)
+        load->state = &load->own_state;
+    return status;
+}
+
+int load_open(const struct command_line *line, const char *argument, unsigned flags, struct load *load)
+{
+    struct error err = {0};
+    struct moment moment = {0};
+    memset(load, 0, sizeof(*load));
+    selection_init(&load->selection);
+    int exit_status = load_name(line, argument, load, &moment);
+    if (!exit_status) {
+        int status = load_read(line, flags, load, &err);
+        if (!status)
+            status = load_select(line, load, &err);
+        if (!status)
+            status = load_moment(&moment, flags, load, &err);
+        if (status)
+            exit_status = command_error(strcmp(load->file, "-") ? load->file : "standard input", &err);
+    }
+    if (exit_status)
+        load_close(load);
+    return exit_status;
+}
+
+void load_close(struct load *load)
+{
+    state_free(&load->own_state);
+    selection_free(&load->selection);
+    snapshot_free(load->snapshot);
+    free(load->file);
+    free(load->moment_text);
+    memset(load, 0, sizeof(*load));
+}

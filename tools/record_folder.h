@@ -1,0 +1,35 @@
+/*
+ * The private folder of one recording, where its processes put their ring files: PLACE/cudamem-UID/record-PID-RANDOM,
+ * PID being the command's.  Both folders have mode 0700 and belong to the user.  PLACE is TMPDIR, /tmp, /var/tmp, ... on
+ * disk before one in memory, as the recorder itself chooses when nobody tells it a folder.
+ */
+#ifndef TOOLS_RECORD_FOLDER_H
+#define TOOLS_RECORD_FOLDER_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RECORD_FOLDER_PREFIX "record-"
+
+int record_folder_make(char *path, size_t size, struct error *err);
+
+/* Remove it if it is empty. */
+void record_folder_remove(const char *path);
+
+struct record_file {
+    char *path;
+    int64_t pid;     /* from its name */
+    bool is_alive;   /* the process still runs */
+};
+
+/* The ring files in it, and the processes that left the mark WORD.PID (preload/preload.h).  The caller frees with
+ * record_files_free(). */
+int record_folder_rings(const char *folder, struct record_file **files, size_t *count, struct error *err);
+int record_folder_marks(const char *folder, const char *word, struct record_file **files, size_t *count,
+                        struct error *err);
+void record_files_free(struct record_file *files, size_t count);
+
+#endif
