@@ -4,10 +4,11 @@
 # usage: sh test/run.sh [--full] [GROUP...]
 #   --full     the long forms: slow tests, benchmarks' checks, minutes of fuzzing a target
 #   GROUP      only these: gcc clang (builds without warnings), the suites of meson (unit, layers, man, cli, record,
-#              ...), install, sanitizer, threads, fuzz, browser
+#              ...; tests of threads have the thread sanitizer in them), install, sanitizer, fuzz, browser
 # The last line is `N passed, N failed`.  CUDAMEM_TEST_BUILD names the folder for the build folders (default: build-test
 # in the source folder).
 set -u
+{ # read whole before it runs, so that it may be edited meanwhile
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root" || exit 2
 full=
@@ -144,7 +145,7 @@ names = []
 for test in json.load(sys.stdin):
     for suite in test["suite"]:
         name = suite.split(":")[-1]
-        if name not in names and name not in ("full", "browser", "threads", "bench"):
+        if name not in names and name not in ("full", "browser", "bench"):
             names.append(name)
 print(" ".join(names))'
 }
@@ -191,8 +192,6 @@ fuzz() {
     finish fuzz $(($(now) - started)) $good $bad 0
 }
 
-clean=1
-if is_wanted clang; then build_group clang clang -Dbuildtype=debugoptimized || clean=; fi
 build_group gcc gcc -Dbuildtype=debugoptimized || { echo "$passed passed, $((failed)) failed, $skipped skipped"; exit 1; }
 
 [ -n "$full" ] && except= || except="--no-suite full"
@@ -202,39 +201,18 @@ for name in $(suites gcc); do
 done
 if is_wanted install; then check_install; fi
 
-# The same tests with every access and every arithmetic operation watched.  What is injected into programs that were
-# not built so cannot be: recording is left out.
-if is_wanted sanitizer; then
-    if build sanitizer clang -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized; then
-        ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:abort_on_error=0
+# The same tests built by the other compiler, with every access and every arithmetic operation watched.  What is
+# injected into programs that were not built so cannot be: recording is left out.
+if is_wanted clang || is_wanted sanitizer; then
+    if build_group clang clang -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized && is_wanted sanitizer; then
+        ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
         CUDAMEM_TEST_SANITIZED=1
         export ASAN_OPTIONS UBSAN_OPTIONS CUDAMEM_TEST_SANITIZED
-        suite sanitizer sanitizer --no-suite full --no-suite browser --no-suite record --no-suite preload --no-suite bench \
-            --no-suite layers --no-suite man --no-suite threads -t 4
+        suite sanitizer clang --no-suite full --no-suite browser --no-suite record --no-suite preload --no-suite bench \
+            --no-suite layers --no-suite man -t 4
         unset ASAN_OPTIONS UBSAN_OPTIONS CUDAMEM_TEST_SANITIZED
-    else
-        finish sanitizer 0 0 1 0
     fi
-fi
-# What several threads do at once, with every race watched.
-if is_wanted threads; then
-    only='test_.*thread.*'
-    if build threads clang -Db_sanitize=thread -Db_lundef=false -Dbuildtype=debugoptimized; then
-        started=$(now) good=0 bad=0
-        for target in $(targets_like threads "$only"); do
-            if TSAN_OPTIONS=halt_on_error=1 "$base/threads/$target" >"$base/threads.log" 2>&1; then
-                good=$((good + 1))
-            else
-                bad=$((bad + 1))
-                grep -A 30 -m 1 -E 'WARNING: ThreadSanitizer|FAILED|ERROR' "$base/threads.log" || tail -20 "$base/threads.log"
-            fi
-        done
-        finish threads $(($(now) - started)) $good $bad 0
-    else
-        finish threads 0 0 1 0
-    fi
-    only=
 fi
 if is_wanted fuzz; then fuzz; fi
 if is_wanted browser; then
@@ -256,3 +234,5 @@ else
     echo "$passed passed, $failed failed"
 fi
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
+exit
+}

@@ -16,7 +16,8 @@
 enum record_exit { EXIT_NOT_STARTED = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
 static const struct option_spec record_options[] = {
-    {"output", 'o', "FILE", OPTION_FILE, "snapshot to write: %p pid, %r rank, %h host, %n program (default: snapshot.bin)"},
+    {"output", 'o', "FILE", OPTION_FILE,
+     "snapshot to write: %p pid, %r rank, %h host, %n program (default: snapshot.bin)"},
     {"stacks", 0, "WHICH", OPTION_TEXT, "native frames or none", "native|none"},
     {"depth", 0, "N", OPTION_NUMBER, "native frames of a stack at most (default: 64)"},
     {"max-entries", 0, "N", OPTION_NUMBER, "newest entries kept, a device (default: 256Ki)"},
@@ -111,7 +112,8 @@ static int record_program(struct record_settings *settings, struct record_job *j
     struct record_env env;
     struct error err = {0};
     char folder[PATH_MAX];
-    bool disabled = getenv("CUDAMEM_DISABLE") && getenv("CUDAMEM_DISABLE")[0] && strcmp(getenv("CUDAMEM_DISABLE"), "0") != 0;
+    const char *disable = getenv("CUDAMEM_DISABLE");
+    bool disabled = disable && *disable && strcmp(disable, "0") != 0;
     if (record_folder_make(folder, sizeof(folder), &err)) {
         command_error(NULL, &err);
         return EXIT_NOT_STARTED;

@@ -14,6 +14,11 @@
 
 #define LOAD_DEFAULT "snapshot.bin"
 
+static const char *load_shown(const char *file)
+{
+    return strcmp(file, "-") ? file : "standard input";
+}
+
 /* Where the '@' of a moment stands, NULL if the whole argument is a file. */
 static const char *load_split(const char *argument)
 {
@@ -85,7 +90,7 @@ static int load_read(const struct command_line *line, unsigned flags, struct loa
     options.max_input = options_number(line, "max-input", 0);
     options.skip_traces = (flags & LOAD_NO_TRACES) != 0;
     char what[200];
-    snprintf(what, sizeof(what), "reading %s", load->file);
+    snprintf(what, sizeof(what), "reading %s", load_shown(load->file));
     progress_start(what, 0);
     int status = format_read(load->file, &options, &load->snapshot, err);
     if (!status && load_needs_names(load->snapshot) && load_is_ring(load->file, options.max_input))
@@ -137,7 +142,7 @@ int load_open(const struct command_line *line, const char *argument, unsigned fl
         if (!status)
             status = load_moment(&moment, flags, load, &err);
         if (status)
-            exit_status = command_error(strcmp(load->file, "-") ? load->file : "standard input", &err);
+            exit_status = command_error(load_shown(load->file), &err);
     }
     if (exit_status)
         load_close(load);

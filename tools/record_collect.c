@@ -147,7 +147,8 @@ static void add_facts(struct snapshot *snapshot, const struct record_job *job)
 }
 
 /* The ring's own process keeps its ring if it cannot be turned into a snapshot: it can be read as it is. */
-static bool collect_ring(const struct record_job *job, const struct record_file *ring, bool with_pid, struct tally *tally)
+static bool collect_ring(const struct record_job *job, const struct record_file *ring, bool with_pid,
+                         struct tally *tally)
 {
     struct snapshot *snapshot = NULL;
     struct error err = {0};
@@ -255,13 +256,14 @@ static void print_lines(const struct tally *tally)
         snprintf(ooms, sizeof(ooms), ", %" PRIu64 " out of memory", tally->ooms);
     if (tally->files > 1)
         snprintf(processes, sizeof(processes), " and %zu more, one a process", tally->files - 1);
-    command_note("recorded %" PRIu64 " events%s%s in %s%s", tally->entries, lost, ooms, tally->first ? tally->first : "",
-                 processes);
+    const char *name = tally->first ? tally->first : "";
+    command_note("recorded %" PRIu64 " events%s%s in %s%s", tally->entries, lost, ooms, name, processes);
     if (tally->incomplete)
-        command_note("the recording is incomplete: there was no room for all that it must keep (cudamem info says what is "
-                     "missing)");
-    command_note("peak reserved: %s", tally->peaks.length ? text_string(&tally->peaks) : "nothing, no device memory was taken");
-    command_note("next: cudamem summary %s", tally->first ? tally->first : "");
+        command_note("the recording is incomplete: there was no room for all that it must keep (cudamem info says what "
+                     "is missing)");
+    command_note("peak reserved: %s",
+                 tally->peaks.length ? text_string(&tally->peaks) : "nothing, no device memory was taken");
+    command_note("next: cudamem summary %s", name);
 }
 
 void record_collect(const struct record_job *job)
@@ -280,8 +282,8 @@ void record_collect(const struct record_job *job)
     } else {
         write_empty(job, &tally);
         if (unseen)
-            command_note("0 CUDA calls seen although libcuda is mapped: the program reaches the driver in a way that is "
-                         "not covered");
+            command_note("0 CUDA calls seen although libcuda is mapped: none was made, or they go a way that is not "
+                         "covered");
     }
     if (tally.files)
         print_lines(&tally);

@@ -21,8 +21,8 @@ static const char *const env_driver_exports[] = {
 #undef EXPORT
 };
 
-/* Where our files are, from the folder that this command's file is in.  The build tree comes first: an installed tree has
- * no such folders. */
+/* Where our files are, from the folder that this command's file is in.  The build tree comes first: an installed tree
+ * has no such folders. */
 #define ENV_LIBRARIES ("../" CUDAMEM_LIBDIR)
 #define ENV_HELPERS ("../" CUDAMEM_LIBEXECDIR "/cudamem")
 static const char *const env_preload_places[] = {"../src/preload", ENV_LIBRARIES, "../lib", "../lib64", "."};
@@ -107,7 +107,8 @@ static bool may_forward(const char *driver, struct record_env *env)
     }
     if (missing.count)
         snprintf(env->remark, sizeof(env->remark),
-                 "%.200s has %zu functions newer than this cudamem (%s ...): libraries loaded with RTLD_DEEPBIND may go unseen",
+                 "%.200s has %zu functions newer than this cudamem (%s ...): libraries loaded with RTLD_DEEPBIND may go "
+                 "unseen",
                  driver, missing.count, missing.first);
     return missing.count == 0;
 }
@@ -149,7 +150,8 @@ static int add_preload(struct record_env *env, const char *preload, const char *
     struct text list = {0};
     if (strpbrk(preload, ": ") || (forward && strpbrk(forward, ": ")))
         return error_set(err, STATUS_NOT_FOUND,
-                         "%s: LD_PRELOAD cannot name a path with a space or a colon; install cudamem elsewhere", preload);
+                         "%s: LD_PRELOAD cannot name a path with a space or a colon; install cudamem elsewhere",
+                         preload);
     text_add(&list, preload);
     add_others(&list, getenv("LD_PRELOAD"));
     if (forward) {
@@ -254,7 +256,8 @@ void record_env_print(const struct record_env *env, struct text *text)
 {
     for (size_t i = 0; i < env->count; i++) {
         const char *value = env->variables[i].value;
-        bool plain = value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,%+@=-")] == 0;
+        bool plain = value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                         "0123456789_./:,%+@=-")] == 0;
         text_printf(text, "%s=", env->variables[i].name);
         if (!plain)
             text_char(text, '\'');

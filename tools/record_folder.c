@@ -46,7 +46,8 @@ static bool make_in(const char *place, bool in_memory, char *path, size_t size)
     if (!place || place[0] != '/')
         return false;
     int length = snprintf(base, sizeof(base), "%s/cudamem-%u", place, (unsigned)geteuid());
-    if (length < 0 || (size_t)length >= sizeof(base) || !folder_is_ours(base) || (!in_memory && folder_is_in_memory(base)))
+    if (length < 0 || (size_t)length >= sizeof(base) || !folder_is_ours(base) ||
+        (!in_memory && folder_is_in_memory(base)))
         return false;
     length = snprintf(path, size, "%s/" RECORD_FOLDER_PREFIX "%ld-XXXXXX", base, (long)getpid());
     return length > 0 && (size_t)length < size && mkdtemp(path) != NULL;
@@ -60,7 +61,8 @@ int record_folder_make(char *path, size_t size, struct error *err)
             if (make_in(places[i], in_memory, path, size))
                 return STATUS_OK;
     return error_set(err, STATUS_OUTPUT,
-                     "no private folder for the recording can be made in TMPDIR, /tmp or /var/tmp: %s", strerror(errno));
+                     "no private folder for the recording can be made in TMPDIR, /tmp or /var/tmp: %s",
+                     strerror(errno));
 }
 
 static void remove_marks(const char *path)

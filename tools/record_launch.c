@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Signals that end or steer programs: what somebody sends to us is meant for the program.  Those that the terminal sends
- * went to the program as well. */
+/* Signals that end or steer programs: what somebody sends to us is meant for the program.  Those that the terminal
+ * sends went to the program as well. */
 static const int launch_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
 #define LAUNCH_SIGNALS (sizeof(launch_signals) / sizeof(launch_signals[0]))
 

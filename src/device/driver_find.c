@@ -158,7 +158,8 @@ int driver_find(const char *library_path, char *path, size_t path_size, struct e
     for (size_t i = 0; i < sizeof(find_folders) / sizeof(find_folders[0]); i++)
         if (find_in_folder(find_folders[i], strlen(find_folders[i]), path, path_size))
             return STATUS_OK;
-    return error_set(err, STATUS_NOT_FOUND, "no " DRIVER_LIBRARY " in LD_LIBRARY_PATH, " FIND_CACHE " and the usual folders");
+    return error_set(err, STATUS_NOT_FOUND,
+                     "no " DRIVER_LIBRARY " in LD_LIBRARY_PATH, " FIND_CACHE " and the usual folders");
 }
 
 static bool range_fits(uint64_t offset, uint64_t bytes, size_t length)
@@ -181,8 +182,8 @@ static bool symbol_is_export(const Elf64_Sym *symbol)
     unsigned binding = ELF64_ST_BIND(symbol->st_info);
     unsigned visibility = ELF64_ST_VISIBILITY(symbol->st_other);
     return symbol->st_shndx != SHN_UNDEF && (binding == STB_GLOBAL || binding == STB_WEAK) &&
-           (visibility == STV_DEFAULT || visibility == STV_PROTECTED) && ELF64_ST_TYPE(symbol->st_info) != STT_SECTION &&
-           symbol->st_shndx != SHN_ABS;
+           (visibility == STV_DEFAULT || visibility == STV_PROTECTED) &&
+           ELF64_ST_TYPE(symbol->st_info) != STT_SECTION && symbol->st_shndx != SHN_ABS;
 }
 
 static bool exports_walk(const unsigned char *bytes, size_t length,

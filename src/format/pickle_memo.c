@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum { WINDOW = 64 * 1024, WINDOW_MOST = 256 * 1024, SLACK_MIB = 44 };
+enum { TABLE_SLOT = 39 }; /* 13 bytes, and while a table grows it is there with one of twice the size */
 
 int pickle_fail(struct pickle *pickle, struct error *err, const char *format, ...)
 {
@@ -51,13 +52,13 @@ int pickle_check_memory(struct pickle *pickle, struct error *err)
     pickle->checked_at = offset;
     const struct snapshot *snapshot = pickle->snapshot;
     uint64_t held = pickle->stack_capacity * sizeof(value) + pickle->memo_size * sizeof(uint32_t) +
-                    pickle->sparse_memo.capacity * 13 + pickle->wide_capacity * sizeof(value) +
+                    pickle->sparse_memo.capacity * TABLE_SLOT + pickle->wide_capacity * sizeof(value) +
                     values_bytes_held(pickle->values) + pickle->string_bytes + pickle->scratch.capacity +
                     strings_count(snapshot->strings) * UINT64_C(32) +
                     snapshot->string_object_count * sizeof(uint32_t) + snapshot->frame_count * sizeof(struct frame) +
-                    snapshot->stack_count * sizeof(struct stack_node) + snapshot->stack_index.capacity * 13 +
+                    snapshot->stack_count * sizeof(struct stack_node) + snapshot->stack_index.capacity * TABLE_SLOT +
                     snapshot->context_count * sizeof(uint32_t) + snapshot->odd_count * sizeof(struct odd) +
-                    snapshot->odd_index.capacity * 13;
+                    snapshot->odd_index.capacity * TABLE_SLOT;
     if (pickle->hooks && pickle->hooks->held)
         held += pickle->hooks->held(pickle->context);
     if (held <= 2 * offset + ((uint64_t)SLACK_MIB << 20))

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "format/torch_pack.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { FAST_WINDOW = 4096, FAST_MARGIN = 40, FAST_MEMO_ROOM = 64 };
@@ -169,31 +170,57 @@ static bool fast_stream(struct fast *fast)
 
 /* ---- frames ---- */
 
-/* The stack of these frames, innermost first.  A cache of stacks by a hash of their frames saves most walks through the
- * tree; what it says is compared with the tree. */
+/* The stack of the frames in reader->frames, innermost first. */
 static uint32_t fast_stack(struct torch_reader *reader, size_t count)
 {
-    struct snapshot *snapshot = reader->snapshot;
-    const uint32_t *frames = reader->frames;
-    uint64_t hash = count;
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t *cached = &reader->stack_cache[hash >> 52];
-    uint32_t node = *cached;
-    if (node < snapshot->stack_count && snapshot->stacks[node].depth == count) {
-        size_t i = 0;
-        while (i < count && snapshot->stacks[node].frame == frames[i]) {
-            node = snapshot->stacks[node].parent;
-            i++;
-        }
-        if (i == count)
-            return *cached;
-    }
-    node = STACK_EMPTY;
+    uint32_t node = STACK_EMPTY;
     for (size_t i = count; i > 0 && node != NONE32; i--)
-        node = snapshot_push_frame(snapshot, node, frames[i - 1]);
-    *cached = node == NONE32 ? STACK_EMPTY : node;
+        node = snapshot_push_frame(reader->snapshot, node, reader->frames[i - 1]);
     return node;
+}
+
+static uint64_t fast_load(const unsigned char *bytes, size_t count)
+{
+    uint64_t word = 0;
+    memcpy(&word, bytes, count);
+    return word;
+}
+
+/* Two lanes, because a multiplication takes longer than a load. */
+static uint64_t fast_hash(const unsigned char *bytes, size_t length)
+{
+    const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t a = length, b = ~(uint64_t)length;
+    for (; length >= 16; bytes += 16, length -= 16) {
+        a = (a ^ fast_load(bytes, 8)) * factor;
+        b = (b ^ fast_load(bytes + 8, 8)) * factor;
+        a ^= a >> 29;
+        b ^= b >> 31;
+    }
+    if (length > 8) {
+        a = (a ^ fast_load(bytes, 8)) * factor;
+        bytes += 8;
+        length -= 8;
+    }
+    b = (b ^ fast_load(bytes, length)) * factor;
+    return hash_mix(a ^ (b << 32 | b >> 32));
+}
+
+/* Keep a run's bytes; when their room is full, everything is forgotten. */
+static void fast_keep_run(struct torch_reader *reader, struct torch_run *run, uint64_t hash, const unsigned char *bytes,
+                          size_t length, uint32_t stack)
+{
+    if (!reader->run_bytes)
+        reader->run_bytes = malloc(TORCH_RUN_BYTES);
+    if (!reader->run_bytes || length > TORCH_RUN_BYTES / 16)
+        return;
+    if (reader->run_used + length > TORCH_RUN_BYTES) {
+        memset(reader->runs, 0, sizeof(reader->runs));
+        reader->run_used = 0;
+    }
+    memcpy(reader->run_bytes + reader->run_used, bytes, length);
+    *run = (struct torch_run){hash, (uint32_t)reader->run_used, (uint32_t)length, stack};
+    reader->run_used += length;
 }
 
 static inline bool fast_frame(struct fast *fast, size_t *count)
@@ -206,33 +233,61 @@ static inline bool fast_frame(struct fast *fast, size_t *count)
     return code >> PICKLE_CODE_SHIFT == PICKLE_CODE_FRAME;
 }
 
+/* A batch of references to frames, up to its APPENDS.  Memo numbers never change their meaning here, so equal bytes are
+ * equal stacks. */
+static bool fast_run(struct fast *fast, uint32_t *stack)
+{
+    struct torch_reader *reader = fast->reader;
+    const unsigned char *start = fast->at, *end = start;
+    while (end < fast->limit && (*end == 'j' || *end == 'h'))
+        end += *end == 'j' ? 5 : 2;
+    if (end >= fast->limit || *end != 'e')
+        return false;
+    size_t length = (size_t)(end - start), count = 0;
+    uint64_t hash = fast_hash(start, length);
+    struct torch_run *run = &reader->runs[hash % TORCH_RUNS], *neighbour = &reader->runs[hash % TORCH_RUNS ^ 1];
+    if (run->hash != hash && neighbour->hash == hash) {
+        run = neighbour;
+    } else if (run->hash != hash && run->length) {
+        *neighbour = *run; /* two places for a hash: the older run gives way */
+    }
+    if (run->hash != hash || run->length != length || memcmp(reader->run_bytes + run->offset, start, length) != 0) {
+        while (fast->at < end)
+            if (!fast_frame(fast, &count))
+                return false;
+        *stack = fast_stack(reader, count);
+        if (*stack != NONE32 && length > 0)
+            fast_keep_run(reader, run, hash, start, length, *stack);
+    } else {
+        *stack = run->stack;
+    }
+    fast->at = end + 1;
+    return *stack != NONE32;
+}
+
 static bool fast_new_context(struct fast *fast)
 {
     struct torch_reader *reader = fast->reader;
+    uint32_t number, stack = STACK_EMPTY;
     size_t count = 0;
-    uint32_t number;
     fast->at++;
     if (reader->snapshot->context_count > PICKLE_CODE_PAYLOAD ||
         !fast_memoize(fast, pickle_code(PICKLE_CODE_CONTEXT, (uint32_t)reader->snapshot->context_count)))
         return false;
+    const unsigned char *before = fast->at;
     if (fast->at[0] == '(') {
         fast->at++;
-        while (fast->at[0] != 'e')
-            if (!fast_frame(fast, &count))
-                return false;
+        if (!fast_run(fast, &stack))
+            return false;
+    } else if (fast_get(fast, &number) && fast->at[0] == 'a') { /* a lone one */
+        fast->at = before;
+        if (!fast_frame(fast, &count))
+            return false;
         fast->at++;
+        stack = fast_stack(reader, count);
     } else {
-        const unsigned char *before = fast->at;
-        if (fast_get(fast, &number) && fast->at[0] == 'a') {
-            fast->at = before;
-            if (!fast_frame(fast, &count))
-                return false;
-            fast->at++;
-        } else {
-            fast->at = before; /* an empty list; the next key follows */
-        }
+        fast->at = before; /* an empty list; the next key follows */
     }
-    uint32_t stack = fast_stack(reader, count);
     fast->entry.context = stack == NONE32 ? NONE32 : snapshot_add_context(reader->snapshot, stack);
     return fast->entry.context != NONE32;
 }

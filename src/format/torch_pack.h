@@ -11,7 +11,8 @@
 #include "format/pickle_machine.h"
 #include "format/torch_read.h"
 
-enum { TORCH_INEXACT = 1, TORCH_SHAPE_CACHE = 64, TORCH_STACK_CACHE = 4096, TORCH_SLOTS = 12, TORCH_FRAMES = 512 };
+enum { TORCH_INEXACT = 1, TORCH_SHAPE_CACHE = 64, TORCH_SLOTS = 12, TORCH_FRAMES = 512 };
+enum { TORCH_RUNS = 16384, TORCH_RUN_BYTES = 4 * 1024 * 1024 };
 enum { TORCH_DEVICES = 1024 }; /* lists in device_traces at most */
 
 /* The words that the file's own strings are compared with, interned first: their contents are consecutive numbers. */
@@ -40,6 +41,13 @@ struct torch_stream {
     uint64_t first, count;
 };
 
+/* The bytes by which a pickle names the frames of a stack, and the stack. */
+struct torch_run {
+    uint64_t hash;
+    uint32_t offset, length; /* in run_bytes */
+    uint32_t stack;
+};
+
 struct torch_reader {
     struct pickle *pickle; 
     struct snapshot *snapshot;
@@ -62,12 +70,14 @@ struct torch_reader {
     int64_t last_pool[2];
     uint32_t last_pool_index;
 
-    /* the fast path: what the previous entry had in each slot, shapes by their fields, stacks by their frames */
+    /* the fast path: what the previous entry had in each slot, shapes by their fields, stacks by their bytes */
     uint32_t slot_memo[TORCH_SLOTS];
     uint8_t slot_field[TORCH_SLOTS];
     uint64_t shape_fields[TORCH_SHAPE_CACHE];
     uint16_t shape_number[TORCH_SHAPE_CACHE];
-    uint32_t stack_cache[TORCH_STACK_CACHE];
+    struct torch_run runs[TORCH_RUNS];
+    unsigned char *run_bytes;
+    size_t run_used;
     uint32_t frames[TORCH_FRAMES];
 };
 

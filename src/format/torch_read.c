@@ -452,6 +452,7 @@ int torch_read(struct input *input, const struct torch_read_options *options, st
         free(reader->streams);
         free(reader->keys);
         free(reader->strange_keys);
+        free(reader->run_bytes);
         table_free(&reader->promoted);
         free(reader);
     }

@@ -83,6 +83,35 @@ void torch_write_key(struct torch_writer *writer, uint32_t key)
         torch_write_content(writer, key - FIELD_COUNT);
 }
 
+static struct torch_shared *torch_find_shared(struct torch_shared *words, size_t count, const char *text)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(words[i].text, text) == 0)
+            return &words[i];
+    return NULL;
+}
+
+/* A string among objects that is one of PyTorch's words.  Where it is not known which object rows use for that word
+ * (snapshot.bin does not keep it), it is this one. */
+static void torch_write_word(struct torch_writer *writer, uint32_t object)
+{
+    const struct snapshot *snapshot = writer->snapshot;
+    if (object < snapshot->string_object_count && !writer->strings[object] &&
+        !table_has(&snapshot->shared_strings, snapshot->string_objects[object])) {
+        const char *text = snapshot_object_text(snapshot, object, NULL);
+        struct torch_shared *word = torch_find_shared(writer->actions, ACTION_COUNT, text);
+        if (!word)
+            word = torch_find_shared(writer->states, BLOCK_STATE_OTHER, text);
+        if (!word)
+            word = torch_find_shared(writer->texts, TORCH_TEXT_COUNT, text);
+        if (word && word->memo)
+            writer->strings[object] = word->memo;
+        else if (word && word->object == NONE32)
+            word->object = object;
+    }
+    torch_write_object(writer, object);
+}
+
 /* A dict's key: one object a content, as in PyTorch's files. */
 static void torch_write_dict_key(struct torch_writer *writer, value key)
 {
@@ -195,7 +224,10 @@ void torch_write_value(struct torch_writer *writer, value v)
         pickle_write_float(writer->pickle, values_get_float(values, v));
         break;
     case VALUE_STRING:
-        torch_write_object(writer, value_payload(v) < NONE32 ? (uint32_t)value_payload(v) : NONE32);
+        if (writer->snapshot->has_raw && value_payload(v) < NONE32)
+            torch_write_word(writer, (uint32_t)value_payload(v));
+        else
+            torch_write_object(writer, value_payload(v) < NONE32 ? (uint32_t)value_payload(v) : NONE32);
         break;
     case VALUE_BYTES:
     case VALUE_BYTEARRAY:

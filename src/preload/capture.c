@@ -80,8 +80,8 @@ static CUresult began(CUresult result, CUstream stream)
 static CUresult ended(CUresult result, CUstream stream)
 {
     preload_saw_call();
-    if (result != CUDA_ERROR_ILLEGAL_STATE && result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_INVALID_HANDLE &&
-        result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+    if (result != CUDA_ERROR_ILLEGAL_STATE && result != CUDA_ERROR_INVALID_VALUE &&
+        result != CUDA_ERROR_INVALID_HANDLE && result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
         end(stream);
     return result;
 }

@@ -140,7 +140,8 @@ CUresult wrap_cuCtxDestroy_v2(CUcontext context)
     return result;
 }
 
-/* The live memory of a device's primary context, some at a time: the recorder's table must not change while it is walked. */
+/* The live memory of a device's primary context, some at a time: the recorder's table must not change while it is
+ * walked. */
 struct batch {
     uint16_t device;
     unsigned count;
@@ -150,8 +151,8 @@ struct batch {
 static bool collect(uint64_t address, uint16_t device, uint8_t kind, void *context)
 {
     struct batch *batch = context;
-    bool in_context = kind == RECORD_PLAIN || kind == RECORD_PITCHED || kind == RECORD_MANAGED || kind == RECORD_ARRAY ||
-                      kind == RECORD_MIPMAPPED || kind == RECORD_HOST;
+    bool in_context = kind == RECORD_PLAIN || kind == RECORD_PITCHED || kind == RECORD_MANAGED ||
+                      kind == RECORD_ARRAY || kind == RECORD_MIPMAPPED || kind == RECORD_HOST;
     if (device != batch->device || !in_context)
         return true;
     lock();

@@ -3,8 +3,8 @@
  * finds the real function at its first use.  It asks through the public dlsym, which is ours: so a function that is
  * recorded leads to its wrapper, and without the recorder this object is a plain pass-through.
  *
- * The real library is the one that CUDAMEM_DRIVER names, or what the dynamic linker would have found.  Uses the C library
- * and device/driver_find.
+ * The real library is the one that CUDAMEM_DRIVER names, or what the dynamic linker would have found.  Uses the C
+ * library and device/driver_find.
  */
 #include "device/driver_find.h"
 

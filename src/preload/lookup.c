@@ -109,7 +109,7 @@ __attribute__((visibility("hidden"))) void *stub_resolve(unsigned number)
 
 static atomic_uint lookup_requests, lookup_swapped;
 
-/* The driver's answer to a request for a function; NULL results are legal, and so is asking for nothing but the status. */
+/* The driver's answer to a request for a function; NULL results are legal, and so is asking for the status alone. */
 static CUresult answered(CUresult result, void **function)
 {
     preload_saw_call();

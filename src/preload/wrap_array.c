@@ -1,6 +1,6 @@
 /*
- * Arrays and mipmapped arrays.  The driver does not say where they lie or how they are padded: an entry's address is the
- * handle and its size what the description comes to.
+ * Arrays and mipmapped arrays.  The driver does not say where they lie or how they are padded: an entry's address is
+ * the handle and its size what the description comes to.
  */
 #include "preload/hook.h"
 #include "preload/wrappers.h"
@@ -74,7 +74,7 @@ static void array_made(struct hook *hook, CUresult result, uint8_t kind, const v
         hook_allocated(hook, kind, (uintptr_t)handle, bytes, RECORD_UNKNOWN);
 }
 
-/* The description is the program's and was read by the driver before us; after a failure it may be no pointer at all. */
+/* The description is the program's and was read by the driver before us; after a failure it may be no pointer. */
 static bool readable(CUresult result)
 {
     return result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY;

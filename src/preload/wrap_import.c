@@ -1,5 +1,5 @@
 /*
- * Memory of other processes and other interfaces, mapped here: recorded as imported, because who made it counts it, too.
+ * Memory of other processes and other interfaces, mapped here: recorded as imported, because who made it counts it.
  */
 #include "preload/capture.h"
 #include "preload/hook.h"

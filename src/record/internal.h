@@ -3,7 +3,7 @@
  *
  * Everything here must run in signal handlers and after fork, so: system calls, atomics and memory that is already
  * ours.  Locks are words that are tried for a bounded time; a thread never takes one while it holds the same, because
- * an event inside an event is turned away before (record.c).  Order: intern or live lock, then grow lock; the lock in the
+ * an event inside an event is turned away before (record.c).  Order: intern or live lock, then grow lock; the thread lock alone; the lock in the
  * header is never held together with another.
  */
 #ifndef RECORD_INTERNAL_H
@@ -58,6 +58,9 @@ struct recorder {
     uint64_t next_growth; /* ticks; after a failure growth is not tried again at once */
     uint64_t next_calibration, calibration_step;
     uint32_t grow_lock, live_lock, intern_lock, fact_lock, calibrations;
+    struct recorder_thread_block *threads;
+    uint32_t thread_lock; /* over `threads` */
+    uint32_t forking;     /* a fork waits for captures to end, and captures for the fork */
     char folder[3072];
     char path[3200], unfinished[3200];
 
@@ -86,6 +89,8 @@ struct recorder_cached_stack {
 
 /* What a thread remembers; mapped at its first event, unmapped at its end. */
 struct recorder_thread_block {
+    struct recorder_thread_block *next; /* of the process's list */
+    uint32_t capturing; /* in the unwinder, which takes locks that a forked child must not find taken */
     struct recorder_cached_stack stacks[RECORDER_STACK_CACHE];
     void *frames[RECORDER_DEPTH_MAX + RECORDER_OWN_FRAMES];
     uint64_t freed_address; /* of the last free: `removed` holds what it removed */
@@ -142,7 +147,22 @@ bool modules_refresh(void); /* under the intern lock; true if one was unloaded *
 uint32_t modules_resolve(uint64_t pc, uint64_t *offset);
 void modules_forget(void);
 
-void recorder_thread_end_key(void); /* record.c; makes the key that ends threads */
+/* thread.c */
+struct recorder_thread {
+    struct recorder_thread_block *block; /* NULL: no memory, no stacks */
+    uint32_t inside;     /* in recorder_event: a signal handler's event is turned away */
+    uint32_t generation; /* of the file that block and number belong to */
+    uint32_t number;     /* the system's thread number */
+};
+extern __thread struct recorder_thread recorder_self __attribute__((tls_model("initial-exec")));
+void recorder_threads_start(void); /* how threads end, and what fork waits for */
+void recorder_enter_thread(void);  /* a thread's first event in this file */
+bool recorder_begin_capture(struct recorder_thread_block *block); /* false: a fork takes too long */
+
+static inline void recorder_end_capture(struct recorder_thread_block *block)
+{
+    __atomic_store_n(&block->capturing, 0, __ATOMIC_RELEASE);
+}
 
 /* lock.c */
 bool lock_try(uint32_t *lock);   /* false: another thread holds it and does not give it back */

@@ -6,11 +6,8 @@
 #include "record/internal.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -22,48 +19,7 @@
 
 struct recorder recorder;
 
-static __thread struct {
-    struct recorder_thread_block *block;
-    uint32_t inside;     /* in recorder_event: a signal handler's event is turned away */
-    uint32_t generation; /* of the file that `block` and `number` belong to */
-    uint32_t number;     /* the system's thread number */
-} self __attribute__((tls_model("initial-exec")));
-
-static pthread_key_t thread_end;
-static bool has_thread_end;
-
-/* A thread ends: its memory goes.  If it records again (in a later destructor), it gets new memory. */
-static void end_thread(void *block)
-{
-    self.block = NULL;
-    self.generation = 0;
-    munmap(block, sizeof(struct recorder_thread_block));
-}
-
-void recorder_thread_end_key(void)
-{
-    if (!has_thread_end)
-        has_thread_end = pthread_key_create(&thread_end, end_thread) == 0;
-}
-
-static COLD void enter_thread(void)
-{
-    if (!self.block) {
-        void *block = mmap(NULL, sizeof(struct recorder_thread_block), PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (block != MAP_FAILED) {
-            self.block = block;
-            if (has_thread_end)
-                pthread_setspecific(thread_end, block);
-        }
-    } else {
-        memset(self.block->stacks, 0, sizeof(self.block->stacks));
-        self.block->removed_count = 0;
-        self.block->freed_address = 0;
-    }
-    self.number = (uint32_t)syscall(SYS_gettid);
-    self.generation = recorder.generation;
-}
+#define self recorder_self
 
 /* The file is not there: make it, or wait for the thread that makes it.  False: no recording. */
 static COLD bool open_file(unsigned device)
@@ -531,7 +487,7 @@ HOT uint64_t recorder_event(const struct record_event *event)
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (state == RECORDER_READY || open_file(event->device)) {
         if (__builtin_expect(self.generation != recorder.generation, 0))
-            enter_thread();
+            recorder_enter_thread();
         sequence = record(event);
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -135,7 +135,7 @@ static uint32_t intern(void *const *frames, size_t count)
     return stack;
 }
 
-uint32_t stack_capture(struct recorder_thread_block *block, const void *skip, uint64_t now)
+static uint32_t capture(struct recorder_thread_block *block, const void *skip, uint64_t now)
 {
     size_t limit = recorder.depth + RECORDER_OWN_FRAMES, first = 0;
     int taken = take_frames(block->frames, (int)limit);
@@ -160,6 +160,17 @@ uint32_t stack_capture(struct recorder_thread_block *block, const void *skip, ui
     if (stack == RING_STACK_NONE)
         recorder_count(&recorder.header->lost_stacks);
     *cached = (struct recorder_cached_stack){hash, stack, generation};
+    return stack;
+}
+
+uint32_t stack_capture(struct recorder_thread_block *block, const void *skip, uint64_t now)
+{
+    if (!recorder_begin_capture(block)) {
+        recorder_count(&recorder.header->lost_stacks);
+        return RING_STACK_NONE;
+    }
+    uint32_t stack = capture(block, skip, now);
+    recorder_end_capture(block);
     return stack;
 }
 

@@ -129,13 +129,13 @@ int recorder_start(const struct recorder_options *options, char *message, size_t
     recorder.page = (size_t)sysconf(_SC_PAGESIZE);
     uint32_t *state = state_page();
     if (!state) {
-        snprintf(message, message_size, "nothing is recorded: no memory for the recorder's state");
+        snprintf(message, message_size, "no memory for the recorder's state");
         return -1;
     }
     ticks_choose();
     read_facts(options);
-    recorder_thread_end_key();
     recorder.stacks = options->native_stacks && options->depth > 0 && stack_start(message, message_size) == 0;
+    recorder_threads_start();
     if (madvise(state, recorder.page, MADV_WIPEONFORK))
         pthread_atfork(NULL, NULL, forget_state); /* an old kernel: children by raw clone are not noticed */
     __atomic_store_n(&recorder.state, state, __ATOMIC_RELEASE);

@@ -19,10 +19,16 @@
 
 #include <cmocka.h>
 
-/* Every n-th case of the largest tests; 1 with CUDAMEM_TEST_FULL. */
+#ifdef __SANITIZE_ADDRESS__
+enum { SLOWER = 3 }; /* each case costs ten times as much */
+#else
+enum { SLOWER = 1 };
+#endif
+
+/* Every n-th case of the largest tests; every one with CUDAMEM_TEST_FULL. */
 static size_t stride(size_t usual)
 {
-    return getenv("CUDAMEM_TEST_FULL") ? 1 : usual;
+    return getenv("CUDAMEM_TEST_FULL") ? 1 : usual * SLOWER;
 }
 
 /* Read; what is read must hold together and survive being written again. */
@@ -158,7 +164,7 @@ static void any_bit_of_a_gzip_turned_is_refused_or_changes_nothing(void **state)
         assert_int_equal(format_read_memory(bytes, length, NULL, &snapshot, NULL), 0);
         unsigned char *expected = sample_bin(snapshot, &size);
         snapshot_free(snapshot);
-        for (size_t bit = 0; bit < 8 * packed_length; bit++) {
+        for (size_t bit = 0; bit < 8 * packed_length; bit += stride(1)) {
             packed[bit / 8] ^= (unsigned char)(1 << bit % 8);
             if (format_read_memory(packed, packed_length, NULL, &snapshot, NULL) == 0) {
                 size_t got_size;
@@ -171,7 +177,7 @@ static void any_bit_of_a_gzip_turned_is_refused_or_changes_nothing(void **state)
             }
             packed[bit / 8] ^= (unsigned char)(1 << bit % 8);
         }
-        assert_in_range(same, 48, 80); /* 48 bits of time, level and system */
+        assert_in_range(same, 48 / stride(1), 80); /* 48 bits of time, level and system */
         free(expected);
         free(packed);
         free(bytes);
@@ -213,7 +219,7 @@ static void any_bit_inside_a_section_turned_is_refused_or_valid(void **state)
             free(again);
             parts.parts[p].raw[bit / 8] ^= (unsigned char)(1 << bit % 8);
         }
-    assert_true(read > 100 && refused > 300);
+    assert_true(read > 30 && refused > 100);
     bin_parts_free(&parts);
     free(bytes);
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """A big snapshot out of a real one: its trace is repeated, with shifted times, until the file has the wanted size.
 
-    make_big_pickle.py SOURCE.pickle.gz OUT.pickle MEGABYTES
+    make_big_pickle.py SOURCE.pickle.gz OUT.pickle MEGABYTES [FRAMES]
+
+With FRAMES each entry has a list of that many frames of its own, one of 2,000 stacks.
 
 The file is what PyTorch would write: one frames list a call, shared frames, keys and words, a compile_context string
 of its own for each entry, protocol 4 with frames.  It is written piece by piece, without holding it as objects.
@@ -124,11 +126,22 @@ class Dumper:
         w.op(b"u")
 
 
+def deepen(trace, depth):
+    """Stacks of `depth` frames, out of 500, for the entries."""
+    frames = [{"name": f"function_{i}", "filename": f"file_{i % 37}.py", "line": i} for i in range(500)]
+    stacks = [[frames[(i * 7 + k * k * (1 + i % 11)) % 500] for k in range(depth)] for i in range(2000)]
+    for i, entry in enumerate(trace):
+        entry["frames"] = stacks[i * 31 % 2000]
+
+
 def main():
     source, out, megabytes = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    depth = int(sys.argv[4]) if len(sys.argv) > 4 else 0
     with gzip.open(source) as file:
         made = pickle.load(file)
     trace = made["device_traces"][0]
+    if depth:
+        deepen(trace, depth)
     span = trace[-1]["time_us"] - trace[0]["time_us"] + 1
     with open(out, "wb") as file:
         w = Writer(file)
@@ -149,6 +162,8 @@ def main():
                 for entry in trace:
                     if count % 1000 == 0:
                         w.op(b"e(" if count else b"(")
+                    if depth:
+                        stacks.clear()
                     d.entry(entry, shift, stacks)
                     count += 1
                 shift += span

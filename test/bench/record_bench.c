@@ -1,8 +1,8 @@
 /*
  * What an event costs: `record_bench FRAMES EVENTS` records EVENTS events from a stack of FRAMES frames (0: no stacks)
- * and prints one line of key=value; `record_bench malloc FRAMES PAIRS` does malloc and free from the same stack, to be
- * run under heaptrack for comparison; `record_bench threads COUNT EVENTS` records from several threads at once.
- * record_bench.sh runs them all.
+ * and prints one line of key=value (the best of many short runs); `record_bench malloc FRAMES PAIRS` does malloc and
+ * free from the same stack, to be run under heaptrack for comparison; `record_bench threads COUNT EVENTS` records from
+ * several threads at once.  record_bench.sh runs them all.
  */
 #include "record/internal.h"
 
@@ -28,7 +28,7 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-#define BATCHES 20
+#define BATCH 8192 /* events: about a millisecond, so that the best ones were not interrupted */
 
 static __attribute__((noinline)) void record_pair(uint64_t address, const void *skip)
 {
@@ -63,10 +63,10 @@ static __attribute__((noinline)) void descend(struct job *job, unsigned depth)
         job->leaf(job->warm);
         job->first_seconds = now() - first;
         job->seconds = 1e9;
-        for (int i = 0; i < BATCHES; i++) { /* the best of them: other programs run here, too */
+        for (unsigned long done = 0; done < job->events; done += BATCH) { /* other programs run here, too */
             double start = now();
-            job->leaf(job->events / BATCHES);
-            double seconds = (now() - start) * BATCHES;
+            job->leaf(BATCH);
+            double seconds = now() - start;
             job->seconds = seconds < job->seconds ? seconds : job->seconds;
         }
     }
@@ -102,7 +102,7 @@ static int record_mode(unsigned frames, unsigned long events)
     if (stat(recorder.path, &status))
         return 1;
     printf("frames=%u ns_an_event=%.1f first_round_ns=%.1f bytes_an_event=%.1f\n", frames_of_last_event(),
-           job.seconds * 1e9 / (double)events, job.first_seconds * 1e9 / (double)job.warm, (double)status.st_blocks * 512 / (double)recorder.slots);
+           job.seconds * 1e9 / BATCH, job.first_seconds * 1e9 / (double)job.warm, (double)status.st_blocks * 512 / (double)recorder.slots);
     unlink(recorder.path);
     return 0;
 }
@@ -111,7 +111,7 @@ static int malloc_mode(unsigned frames, unsigned long pairs)
 {
     struct job job = {.events = pairs, .warm = pairs / 10, .leaf = malloc_leaf};
     descend(&job, frames > 6 ? frames - 6 : 0);
-    printf("frames=%u ns_a_pair=%.1f\n", frames, job.seconds * 1e9 / (double)pairs);
+    printf("frames=%u ns_a_pair=%.1f\n", frames, job.seconds * 1e9 / BATCH);
     return 0;
 }
 

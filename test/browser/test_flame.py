@@ -209,7 +209,6 @@ def main():
             pickle.dump({"segments": [], "device_traces": []}, file, protocol=4)
         pictures = []
         for name, source, word in [("mempool", None, "capture"), ("train", None, "_apply"), ("train_cpp", None, "at::"),
-                                   ("frag", None, "stream_0"), ("graphs", None, "forward"),
                                    ("hostile", hostile, "script"),
                                    ("empty", empty, None)]:
             for view in ("segments", "memory"):

@@ -117,6 +117,8 @@ int main(int argc, char **argv)
     double took = seconds() - start;
     uint64_t bytes = input_offset(input);
     input_close(input);
+    if (status && strcmp(argv[1], "read") == 0)
+        printf("refused, peak anonymous %ld KiB\n", status_kib("VmHWM") - status_kib("RssFile"));
     if (status)
         return fail(argv[2], &err);
     if (strcmp(argv[1], "read") == 0)

@@ -97,10 +97,10 @@ no_room_for_the_ring_file() {
 # The recorder prefers a disk to memory; the folder given by hand is taken as it is.
 disk_full_while_recording() {
     mkdir -m 700 small
-    mount -t tmpfs -o size=3m,mode=700 tmpfs small 2>/dev/null || skip "no mount here"
-    plain "$PROGRAMS/loop" 60000 4096 60000
+    mount -t tmpfs -o size=2m,mode=700 tmpfs small 2>/dev/null || skip "no mount here"
+    plain "$PROGRAMS/loop" 20000 4096 20000
     "$CUDAMEM" record --sim --max-entries 4096 --env >env.txt
-    env $(cat env.txt) CUDAMEM_RING_FOLDER="$work/small" "$PROGRAMS/loop" 60000 4096 60000 >record.out 2>record.err
+    env $(cat env.txt) CUDAMEM_RING_FOLDER="$work/small" "$PROGRAMS/loop" 20000 4096 20000 >record.out 2>record.err
     status=$?
     cp small/*.ring kept.ring
     umount small

@@ -61,6 +61,16 @@ same() {
     [ -f snapshot.bin ] || fail "$1: no snapshot was written"
 }
 
+# The same for programs of several processes, whose lines come in any order.
+same_in_any_order() {
+    plain "$@"
+    wanted=$status
+    rm -f snapshot*.bin
+    record -o snapshot.bin "$@"
+    expect "exit status of $1" "$status" "$wanted"
+    expect "output of $1" "$(sort record.out)" "$(sort plain.out)"
+}
+
 dump() {
     "$DUMP" "${1:-snapshot.bin}" >dump.txt || fail "the snapshot cannot be read"
     cat dump.txt 2>/dev/null # grep -q may go away

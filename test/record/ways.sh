@@ -91,7 +91,7 @@ way_program_that_becomes_another() {
 }
 
 way_fork_before_the_first_call() {
-    same "$PROGRAMS/forks"
+    same_in_any_order "$PROGRAMS/forks"
     set -- snapshot*.bin
     expect "files" "$#" 2
     expect "allocations of the parent" "$(dump snapshot.bin | grep -c '^entry segment_alloc 2097152 ')" 2
@@ -102,7 +102,7 @@ way_fork_before_the_first_call() {
 way_fork_after_the_first_call() {
     CUDAMEM_SIM_FORK=1
     export CUDAMEM_SIM_FORK
-    same "$PROGRAMS/forks" before
+    same_in_any_order "$PROGRAMS/forks" before
     set -- snapshot*.bin
     expect "files" "$#" 2
     expect "allocations of the child" "$(dump snapshot.*.bin | grep -c '^entry segment_alloc 1048576 ')" 3
@@ -111,7 +111,7 @@ way_fork_after_the_first_call() {
 way_raw_clone() {
     CUDAMEM_SIM_FORK=1
     export CUDAMEM_SIM_FORK
-    same "$PROGRAMS/forks" before clone
+    same_in_any_order "$PROGRAMS/forks" before clone
     set -- snapshot*.bin
     expect "files" "$#" 2
     expect "allocations of the child" "$(dump snapshot.*.bin | grep -c '^entry segment_alloc 1048576 ')" 3

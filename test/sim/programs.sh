@@ -39,7 +39,7 @@ expect 0 'crash: allocations=3 frees=0 bytes=6291456' crash _exit
 expect 0 'crash: allocations=3 frees=0 bytes=6291456' crash quick_exit
 expect 134 'crash: allocations=3 frees=0 bytes=6291456' crash abort
 expect 137 'crash: allocations=3 frees=0 bytes=6291456' crash kill
-[ -n "${CUDAMEM_TEST_SANITIZED:-}" ] || expect 139 'crash: allocations=3 frees=0 bytes=6291456' crash segv
+expect 139 'crash: allocations=3 frees=0 bytes=6291456' crash segv
 expect 0 'oom: allocations=1 frees=1 bytes=2097152' oom
 expect 0 'loop: allocations=1500 frees=1500 bytes=1572864000' loop
 expect 0 'loop: allocations=20 frees=20 bytes=81920' loop 20 4096 5

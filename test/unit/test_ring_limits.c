@@ -231,9 +231,10 @@ static void start_by_environment(void *context)
 static void folder_comes_from_the_environment_or_is_made_in_the_temporary_one(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(start_by_environment, "CUDAMEM_RING_FOLDER"), 0);
+    char by_name[] = "CUDAMEM_RING_FOLDER", by_place[] = "TMPDIR";
+    assert_int_equal(in_child(start_by_environment, by_name), 0);
     unlink(only_file());
-    assert_int_equal(in_child(start_by_environment, "TMPDIR"), 0);
+    assert_int_equal(in_child(start_by_environment, by_place), 0);
     char path[600];
     struct stat status;
     snprintf(path, sizeof(path), "%s/cudamem-%u", ring_folder, (unsigned)geteuid());

@@ -278,7 +278,7 @@ static void equal_trees_give_equal_bytes_in_whatever_order_blocks_came(void **st
 
 static void of_a_hundred_thousand_stacks_the_widest_are_drawn_and_all_are_counted(void **state)
 {
-    struct snapshot *snapshot = many_stacks(100000, 20, false);
+    struct snapshot *snapshot = many_stacks(100000, 8, false);
     struct box *boxes;
     uint64_t reserved = 0;
     (void)state;

@@ -1,0 +1,1 @@
+cudamem convert --to pickle --view memory "$DATA/mempool.pickle.gz"
