@@ -60,8 +60,10 @@ static char *default_name(const char *file, const char *suffix)
 static int cut(struct load *load, struct error *err)
 {
     uint64_t count = load->snapshot->entries.count, first = 0, last = load->has_moment ? load->moment : count;
-    if (load->selection.has_entries) { /* numbered from 1, both ends included */
-        first = load->selection.first_entry ? load->selection.first_entry - 1 : 0;
+    if (load->is_part)
+        return STATUS_OK;
+    if (load->selection.has_entries) {
+        first = load->selection.first_entry;
         last = load->selection.last_entry < last ? load->selection.last_entry : last;
     }
     first = first < last ? first : last;
@@ -108,7 +110,7 @@ static int convert_run(struct command_line *line)
     struct output *output;
     char *name;
     int status = choose(line, &conversion);
-    if (status || (status = load_open(line, line->arguments[0], 0, &load)))
+    if (status || (status = load_open(line, line->arguments[0], LOAD_SLICE, &load)))
         return status;
     if (cut(&load, &err)) {
         status = command_error(load.file, &err);

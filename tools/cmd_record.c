@@ -1,6 +1,7 @@
 /* cudamem record: run a program and keep every GPU memory event.  Parses, starts, collects. */
 #include "base/size.h"
 #include "device/driver_find.h"
+#include "device/sim_devices.h"
 #include "tools/command.h"
 #include "tools/record_collect.h"
 #include "tools/record_folder.h"
@@ -24,10 +25,21 @@ static const struct option_spec record_options[] = {
     {"host", 0, NULL, OPTION_FLAG, "pinned host memory, too"},
     {"no-follow", 0, NULL, OPTION_FLAG, "not the program's children"},
     {"keep-args", 0, NULL, OPTION_FLAG, "keep the program's arguments in the snapshot"},
-    {"sim", 0, "N:SIZE", OPTION_TEXT, "on simulated devices: so many, so big", .optional = true},
+    {"sim", 0, "N[:SIZE]", OPTION_TEXT, "on simulated devices: so many, so big", .optional = true},
     {"env", 0, NULL, OPTION_FLAG, "print the environment instead of running"},
     OPTIONS_END,
 };
+
+/* Told now rather than by a program whose cuInit fails. */
+static int check_sim(struct command_line *line, const struct record_settings *settings)
+{
+    struct sim_devices devices;
+    struct error err = {0};
+    const char *list = settings->sim_devices ? settings->sim_devices : getenv("CUDAMEM_SIM");
+    if (!settings->sim || sim_devices_parse(list, &devices, &err) == STATUS_OK)
+        return EXIT_DONE;
+    return command_usage(line->command, "%s: %s", settings->sim_devices ? "--sim" : "CUDAMEM_SIM", err.message);
+}
 
 /* Words after the option are checked before anything starts. */
 static int read_settings(struct command_line *line, struct record_settings *settings)
@@ -51,27 +63,30 @@ static int read_settings(struct command_line *line, struct record_settings *sett
         return command_usage(line->command, "--max-entries: at least 1");
     if (settings->output[0] == 0 || strcmp(settings->output, "-") == 0)
         return command_usage(line->command, "-o: a file; standard output is the program's");
-    return EXIT_DONE;
+    return check_sim(line, settings);
 }
 
-/* Better now than when the program has run for a week. */
+/* Better now than when the program has run for a week: all that is known of the name before the program ran. */
 static int check_output(const char *output)
 {
     char folder[PATH_MAX];
     struct stat facts;
     struct error err = {0};
-    const char *slash = strrchr(output, '/');
-    size_t length = slash ? (size_t)(slash - output) : 0;
-    if (strchr(output, '%'))
-        return EXIT_DONE; /* known only afterwards */
-    if (length >= sizeof(folder))
+    size_t known = strcspn(output, "%"), length = known;
+    bool whole = output[known] == 0;
+    while (length > 0 && output[length - 1] != '/')
+        length--;
+    bool in_folder = strchr(output + length, '/') == NULL; /* and not in one whose name is not known yet */
+    if (length >= sizeof(folder)) {
         error_set(&err, STATUS_OUTPUT, "name too long");
-    else if (stat(output, &facts) == 0 && S_ISDIR(facts.st_mode))
+    } else if (whole && stat(output, &facts) == 0 && S_ISDIR(facts.st_mode)) {
         error_set(&err, STATUS_OUTPUT, "is a directory");
-    if (!err.status) {
-        snprintf(folder, sizeof(folder), "%.*s", slash ? (length ? (int)length : 1) : 1, slash ? output : ".");
-        if (access(folder, W_OK | X_OK))
+    } else {
+        snprintf(folder, sizeof(folder), "%.*s", length ? (int)length : 1, length ? output : ".");
+        if (access(folder, in_folder ? W_OK | X_OK : X_OK))
             error_set(&err, STATUS_OUTPUT, "cannot be written there: %s", strerror(errno));
+        else if (whole && lstat(output, &facts) && errno == ENAMETOOLONG)
+            error_set(&err, STATUS_OUTPUT, "name too long");
     }
     if (!err.status)
         return EXIT_DONE;

@@ -14,7 +14,7 @@ static int segsum_run(struct command_line *line)
     struct error err = {0};
     struct load load;
     struct output *output;
-    int status = load_open(line, line->arguments[0], LOAD_STATE, &load);
+    int status = load_open(line, line->arguments[0], LOAD_STATE | LOAD_STATE_ONLY, &load);
     if (status)
         return status;
     status = command_open_output(line, CONTENT_TEXT, NULL, &output);

@@ -2,6 +2,7 @@
 #include "analyze/statistics.h"
 #include "tools/command.h"
 #include "tools/load.h"
+#include "tools/replay_options.h"
 #include "tools/statistics_out.h"
 
 #include <fnmatch.h>
@@ -10,6 +11,8 @@
 
 static const struct option_spec stats_options[] = {
     {"device", 0, "N|all", OPTION_SELECTION, "only this device", "all"},
+    OPTIONS_LIMIT,
+    {"no-traces", 0, NULL, OPTION_FLAG, "do not read the trace: only what the segments and the file's statistics say"},
     OPTIONS_INPUT,
     OPTIONS_OUTPUT,
     {"json", 0, NULL, OPTION_FLAG, "JSON: nested as memory_stats_as_nested_dict() has it"},
@@ -43,15 +46,18 @@ static int stats_run(struct command_line *line)
 {
     const char *glob, *file;
     struct load load;
+    struct replay_options replay = {0};
     int status = split_arguments(line, &glob, &file);
     if (!status)
-        status = load_open(line, file, LOAD_STATE, &load);
+        status = replay_options_limit(line, &replay);
+    if (!status)
+        status = load_open(line, file, options_has(line, "no-traces") ? LOAD_STATE | LOAD_NO_TRACES : LOAD_STATE, &load);
     if (status)
         return status;
     struct error err = {0};
     struct statistics_list list = {0};
     struct output *output = NULL;
-    if (statistics_collect(load.snapshot, load.state, NULL, NULL, &list, &err))
+    if (statistics_collect(load.snapshot, load.state, replay_statistics, &replay, &list, &err))
         status = command_error(load.file, &err);
     if (!status)
         status = command_open_output(line, CONTENT_TEXT, NULL, &output);

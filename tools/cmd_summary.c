@@ -5,6 +5,7 @@
 #include "render/summary_text.h"
 #include "tools/command.h"
 #include "tools/load.h"
+#include "tools/replay_options.h"
 #include "tools/statistics_out.h"
 
 #include <inttypes.h>
@@ -14,6 +15,8 @@
 static const struct option_spec summary_options[] = {
     {"abbreviated", 'a', NULL, OPTION_FLAG, "without the rows of the large and the small pool"},
     {"device", 0, "N|all", OPTION_SELECTION, "only this device", "all"},
+    OPTIONS_LIMIT,
+    {"no-traces", 0, NULL, OPTION_FLAG, "do not read the trace: only what the segments and the file's statistics say"},
     OPTIONS_INPUT,
     OPTIONS_OUTPUT,
     OPTIONS_TABLE,
@@ -69,10 +72,13 @@ static int file_out(struct summary *summary, const char *argument)
     struct load load;
     struct error err = {0};
     struct statistics_list list = {0};
-    int exit_status = load_open(summary->line, argument, LOAD_STATE, &load);
+    struct replay_options replay = {0};
+    int exit_status = replay_options_limit(summary->line, &replay);
+    if (!exit_status)
+        exit_status = load_open(summary->line, argument, options_has(summary->line, "no-traces") ? LOAD_STATE | LOAD_NO_TRACES : LOAD_STATE, &load);
     if (exit_status)
         return exit_status;
-    int status = statistics_collect(load.snapshot, load.state, NULL, NULL, &list, &err);
+    int status = statistics_collect(load.snapshot, load.state, replay_statistics, &replay, &list, &err);
     if (!status && emitter_is_json(summary->emitter)) {
         emitter_begin_object(summary->emitter, NULL, NULL);
         statistics_out(summary->emitter, &load, &list, NULL);

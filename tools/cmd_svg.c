@@ -80,7 +80,7 @@ static void subtitle_of(const struct load *load, const struct flame_tree *tree, 
              size_format(tree->nodes[0].total, size[0]),
              selection_is_everything(&load->selection) ? "reserved" : "selected", segments, segments == 1 ? "" : "s",
              size_format(allocated, size[1]), waits, size_format(inactive, size[2]),
-             state->exact || load->moment == load->snapshot->entries.count ? "" : " (block sizes rebuilt by rounding)");
+             state->exact || (load->moment == load->snapshot->entries.count && !load->is_part) ? "" : " (block sizes rebuilt by rounding)");
 }
 
 static int draw(struct command_line *line, const struct load *load, enum flame_view view, struct output *output)
@@ -110,7 +110,7 @@ static int svg_run(struct command_line *line)
     struct output *output;
     if (segments == memory)
         return command_usage(line->command, "say which picture: --segments or --memory");
-    int status = load_open(line, line->arguments[0], LOAD_STATE, &load);
+    int status = load_open(line, line->arguments[0], LOAD_STATE | LOAD_STATE_ONLY, &load);
     if (status)
         return status;
     bool is_stream = options_has(line, "output") || strcmp(load.file, "-") == 0;

@@ -6,6 +6,7 @@
 #include "symbol/symbolize.h"
 #include "tools/progress.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,18 @@ static const char *load_split(const char *argument)
     return at;
 }
 
+/* How many arguments are standard input, which can be read once. */
+static size_t load_stdin_count(const struct command_line *line)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < line->argument_count; i++)
+        count += strcmp(line->arguments[i], "-") == 0 || strncmp(line->arguments[i], "-@", 2) == 0;
+    return count;
+}
+
 /* Fill file and moment_text from the argument; a moment that is none is a usage error if its file exists. */
-static int load_name(const struct command_line *line, const char *argument, struct load *load, struct moment *moment)
+static int load_name(const struct command_line *line, const char *argument, unsigned flags, struct load *load,
+                     struct moment *moment)
 {
     struct error err = {0};
     const char *at = argument ? load_split(argument) : NULL;
@@ -58,6 +69,10 @@ static int load_name(const struct command_line *line, const char *argument, stru
         }
         command_note("reading %s", LOAD_DEFAULT);
     }
+    if (flags & LOAD_NO_TRACES && moment->kind != MOMENT_END)
+        return command_usage(line->command, "--no-traces leaves only the end to look at, not @%s", load->moment_text);
+    if (strcmp(load->file, "-") == 0 && load_stdin_count(line) > 1)
+        return command_usage(line->command, "standard input can be read only once; keep it in a file first");
     if (strcmp(load->file, "-") == 0 && isatty(STDIN_FILENO))
         return command_usage(line->command, "standard input is a terminal; name a file");
     return EXIT_DONE;
@@ -83,22 +98,6 @@ static bool load_is_ring(const char *file, uint64_t max_input)
     return is_ring;
 }
 
-static int load_read(const struct command_line *line, unsigned flags, struct load *load, struct error *err)
-{
-    struct format_options options = FORMAT_OPTIONS_ALL;
-    struct error remark;
-    options.max_input = options_number(line, "max-input", 0);
-    options.skip_traces = (flags & LOAD_NO_TRACES) != 0;
-    char what[200];
-    snprintf(what, sizeof(what), "reading %s", load_shown(load->file));
-    progress_start(what, 0);
-    int status = format_read(load->file, &options, &load->snapshot, err);
-    if (!status && load_needs_names(load->snapshot) && load_is_ring(load->file, options.max_input))
-        status = symbolize_snapshot(load->snapshot, NULL, &remark) == STATUS_NO_MEMORY ? error_no_memory(err) : STATUS_OK;
-    progress_stop();
-    return status;
-}
-
 static int load_select(const struct command_line *line, struct load *load, struct error *err)
 {
     for (size_t i = 0; i < line->given_count; i++) {
@@ -109,13 +108,59 @@ static int load_select(const struct command_line *line, struct load *load, struc
         if (status)
             return status;
     }
-    return selection_bind(&load->selection, load->snapshot, err);
+    return STATUS_OK;
+}
+
+/* Which entries the command looks at, where that can be said before the trace is seen. */
+static void load_range(const struct moment *moment, unsigned flags, struct load *load, struct format_options *options)
+{
+    const struct selection *selection = &load->selection;
+    uint64_t first = 0, last = UINT64_MAX;
+    bool is_number = moment->kind == MOMENT_ENTRY && moment->number > 0;
+    if (!(flags & (LOAD_STATE_ONLY | LOAD_SLICE)) || !(is_number || moment->kind == MOMENT_END))
+        return;
+    if (is_number)
+        last = moment->number;
+    if (flags & LOAD_STATE_ONLY) {
+        first = is_number ? last : 0;
+    } else if (selection->has_entries) {
+        if (is_number && last > selection->last_entry)
+            return; /* whether the trace has the moment would not be seen */
+        first = selection->first_entry;
+        last = selection->last_entry < last ? selection->last_entry : last;
+    }
+    if (last == 0 || (first == 0 && last == UINT64_MAX))
+        return;
+    options->first_entry = first;
+    options->last_entry = last;
+    load->is_part = true;
+}
+
+static int load_read(const struct command_line *line, unsigned flags, const struct moment *moment, struct load *load,
+                     struct error *err)
+{
+    struct format_options options = FORMAT_OPTIONS_ALL;
+    struct error remark;
+    options.max_input = options_number(line, "max-input", 0);
+    options.skip_traces = load->is_part = (flags & LOAD_NO_TRACES) != 0;
+    load_range(moment, flags, load, &options);
+    char what[200];
+    snprintf(what, sizeof(what), "reading %s", load_shown(load->file));
+    progress_start(what, 0);
+    int status = format_read(load->file, &options, &load->snapshot, err);
+    if (!status && load_needs_names(load->snapshot) && load_is_ring(load->file, options.max_input))
+        status = symbolize_snapshot(load->snapshot, NULL, &remark) == STATUS_NO_MEMORY ? error_no_memory(err) : STATUS_OK;
+    progress_stop();
+    return status;
 }
 
 static int load_moment(const struct moment *moment, unsigned flags, struct load *load, struct error *err)
 {
     const struct snapshot *snapshot = load->snapshot;
     int device = load->selection.device < 0 ? MOMENT_ALL_DEVICES : load->selection.device;
+    uint64_t read = snapshot->first_entry + snapshot->entries.count;
+    if (load->is_part && moment->kind == MOMENT_ENTRY && moment->number > read)
+        return error_set(err, STATUS_NOT_FOUND, "@#%" PRIu64 ": the trace has entries 0 to %" PRIu64, moment->number, read);
     int status = moment_resolve(snapshot, moment, device, &load->moment, err);
     if (status)
         return status;
@@ -128,21 +173,41 @@ static int load_moment(const struct moment *moment, unsigned flags, struct load 
     return status;
 }
 
+/* Who asks for a device that the file does not have gets nothing, and is told why. */
+static void load_tell_device(const struct load *load)
+{
+    const struct snapshot *snapshot = load->snapshot;
+    int device = load->selection.device;
+    bool found = device < 0;
+    for (size_t i = 0; !found && i < snapshot->device_count; i++)
+        found = snapshot->devices[i].ordinal == device;
+    for (size_t i = 0; !found && i < snapshot->end.segment_count; i++)
+        found = snapshot->end.segments[i].device == device;
+    for (size_t i = 0; !found && i < snapshot->entries.count; i++)
+        found = snapshot->entries.device[i] == device;
+    if (!found)
+        command_note("%s has nothing of device %d", load_shown(load->file), device);
+}
+
 int load_open(const struct command_line *line, const char *argument, unsigned flags, struct load *load)
 {
     struct error err = {0};
     struct moment moment = {0};
     memset(load, 0, sizeof(*load));
     selection_init(&load->selection);
-    int exit_status = load_name(line, argument, load, &moment);
+    int exit_status = load_name(line, argument, flags, load, &moment);
     if (!exit_status) {
-        int status = load_read(line, flags, load, &err);
+        int status = load_select(line, load, &err);
         if (!status)
-            status = load_select(line, load, &err);
+            status = load_read(line, flags, &moment, load, &err);
+        if (!status)
+            status = selection_bind(&load->selection, load->snapshot, &err);
         if (!status)
             status = load_moment(&moment, flags, load, &err);
         if (status)
             exit_status = command_error(load_shown(load->file), &err);
+        else
+            load_tell_device(load);
     }
     if (exit_status)
         load_close(load);

@@ -21,13 +21,16 @@
 
 enum load_flag {
     LOAD_STATE = 1,     /* work the state at the moment out */
-    LOAD_NO_TRACES = 2, /* skip the entries (then only @end makes sense) */
+    LOAD_NO_TRACES = 2, /* skip the entries; only @end is taken then */
+    LOAD_STATE_ONLY = 4, /* with LOAD_STATE: the entries are not looked at, so that at @#N a snapshot.bin is read in part */
+    LOAD_SLICE = 8,     /* the same where the entries of --entries and before @#N are all that is wanted */
 };
 
 struct load {
     struct snapshot *snapshot;
     char *file;                   /* without the moment, as the user wrote it; "-" for standard input */
     bool has_moment;              /* one was named */
+    bool is_part;                 /* the snapshot holds nothing but what the flags asked for */
     char *moment_text;            /* without '@'; "end" if none was named */
     uint64_t moment;              /* entries.count for @end */
     const struct state *state;    /* with LOAD_STATE: at the moment; else the end state */

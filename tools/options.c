@@ -148,12 +148,16 @@ static bool options_build(const struct command *command, struct options_tables *
 {
     size_t count = options_count(command->options), used = 0;
     tables->longs = calloc(count + 2, sizeof(*tables->longs));
-    tables->letters = calloc(3 * count + 8, 1);
+    tables->letters = calloc(3 * count + 12, 1);
     if (!tables->longs || !tables->letters)
         return false;
     tables->letters[used++] = command->program_follows ? '+' : '-'; /* '-': arguments in place, as option 1 */
     tables->letters[used++] = ':';
     tables->letters[used++] = 'h';
+    if (!command->program_follows) { /* "-@peak": standard input at a moment is an argument, not options */
+        memcpy(tables->letters + used, "@::", 3);
+        used += 3;
+    }
     for (size_t i = 0; i < count; i++) {
         const struct option_spec *spec = &command->options[i];
         int has = !spec->argument ? no_argument : spec->optional ? optional_argument : required_argument;
@@ -216,6 +220,10 @@ static int options_walk(int argc, char **argv, struct command_line *line, const 
             break;
         if (got == 1) {
             line->arguments[line->argument_count++] = optarg;
+        } else if (got == '@' && optarg && strncmp(optarg - 2, "-@", 2) == 0 && strcmp(optarg - 2, argv[optind - 1]) == 0) {
+            line->arguments[line->argument_count++] = argv[optind - 1];
+        } else if (got == '@') {
+            return options_unknown(command, "-@");
         } else if (got == 'h') {
             line->help_short = true;
             return 0;

@@ -10,7 +10,11 @@ case $build in /*) ;; *) build=$PWD/$build ;; esac
 want_build
 install_missing
 
-echo "Building in $build"
+if [ -e "$build/build.ninja" ]; then
+    echo "Building in $build"
+else
+    echo "Building in $build (a minute or two the first time)"
+fi
 log=$(mktemp "${TMPDIR:-/tmp}/cudamem-build-XXXXXX")
 trap 'rm -f "$log"' EXIT
 run() {
@@ -37,7 +41,7 @@ else
 fi
 "$cudamem" record $device -o "$snapshot" "$example"
 echo
-"$cudamem" summary "$snapshot"
+"$cudamem" summary -a "$snapshot"
 "$cudamem" svg --memory "$snapshot" -o "$picture"
 echo
 echo "Snapshot: $snapshot"

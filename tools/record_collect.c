@@ -9,6 +9,7 @@
 #include "symbol/symbolize.h"
 #include "tools/command.h"
 #include "tools/record_folder.h"
+#include "tools/record_program.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -87,8 +88,8 @@ static int keep_old(const char *path, struct error *err)
         return STATUS_OK;
     if (asprintf(&old, "%s.old", path) < 0)
         return error_no_memory(err);
-    int status = rename(path, old) ? error_set(err, STATUS_OUTPUT, "cannot be kept as %s: %s", old, strerror(errno))
-                                   : STATUS_OK;
+    int status = rename(path, old) ? error_set(err, STATUS_OUTPUT, "%s cannot be kept as %s: %s", path, old,
+                                                strerror(errno)) : STATUS_OK;
     free(old);
     return status;
 }
@@ -165,7 +166,7 @@ static bool collect_ring(const struct record_job *job, const struct record_file 
                                     process->rank, snapshot_content_text(snapshot, process->host, NULL), with_pid);
     status = name ? write_snapshot(snapshot, name, &err) : error_no_memory(&err);
     if (status) {
-        command_error(name, &err);
+        command_error(NULL, &err); /* the message names the file */
         command_note("the recording is kept as it is, readable by every command: %s", ring->path);
     } else {
         count_snapshot(snapshot, name, tally);
@@ -230,7 +231,7 @@ static bool write_empty(const struct record_job *job, struct tally *tally)
     char *name = record_output_name(job->output, job->argv[0], job->run.pid, -1, host, false);
     int status = name ? write_snapshot(snapshot, name, &err) : error_no_memory(&err);
     if (status)
-        command_error(name, &err);
+        command_error(NULL, &err);
     else
         count_snapshot(snapshot, name, tally);
     free(name);
@@ -281,6 +282,9 @@ void record_collect(const struct record_job *job)
         command_note("nothing was recorded: the recorder had no room for its file (see above)");
     } else {
         write_empty(job, &tally);
+        const char *bar = record_program_bar(job->argv[0]);
+        if (bar)
+            command_note("%s cannot be recorded: %s", job->argv[0], bar);
         if (unseen)
             command_note("0 CUDA calls seen although libcuda is mapped: none was made, or they go a way that is not "
                          "covered");

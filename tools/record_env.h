@@ -22,7 +22,7 @@ struct record_settings {
     bool no_stacks, host, no_follow;
     uint64_t depth, max_entries; /* 0: as the recorder likes */
     bool sim;
-    const char *sim_devices; /* "N:SIZE", NULL: as it likes */
+    const char *sim_devices; /* "N:SIZE" or "N", NULL: as it likes */
 };
 
 struct record_variable {

@@ -29,6 +29,14 @@ static void hand_on(int number, siginfo_t *info, void *context)
     errno = saved;
 }
 
+/* Our own lines and files must not end us before the program's end was told: a closed pipe or a limit is an error of the
+ * one that writes.  The program has its own ways, so only the parent does this. */
+static void take_writing_signals(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
 /* What was ignored (nohup) stays ignored. */
 static void take_signals(struct sigaction before[LAUNCH_SIGNALS])
 {
@@ -114,6 +122,7 @@ int record_launch(char **argv, const struct record_env *env, bool only, struct r
     } else {
         launch_child = run->pid;
         take_signals(before);
+        take_writing_signals();
         sigprocmask(SIG_SETMASK, &mask, NULL);
         ssize_t length;
         do

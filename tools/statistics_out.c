@@ -104,14 +104,26 @@ static void text_out(struct emitter *emitter, const struct statistics *set, cons
             number_out(emitter, set, &keys[i], keys[i].name);
 }
 
+/* Flushes that freed nothing leave no entry; the table does not show their number. */
+static bool only_flushes_are_open(const struct statistics *set)
+{
+    const struct memory_stats_key *keys = memory_stats_keys();
+    for (int i = 0; i < MEMORY_STATS_KEYS; i++)
+        if (statistics_bound(set, &keys[i]) != STATISTICS_EXACT && strcmp(keys[i].name, "num_sync_all_streams") != 0)
+            return false;
+    return true;
+}
+
 void statistics_notes(struct emitter *emitter, const struct load *load, const struct statistics *set)
 {
     if (set->lost_entries)
         emitter_note(emitter, "device %u: %" PRIu64 " events lost, the oldest ones, when the ring was full", set->device,
                      set->lost_entries);
-    if (set->is_exact)
+    if (set->is_exact || only_flushes_are_open(set))
         return;
-    if (!load->snapshot->entries.count && load->snapshot->source == SOURCE_TORCH)
+    if (load->is_part)
+        emitter_note(emitter, "device %u: the trace was not read (--no-traces)", set->device);
+    else if (!load->snapshot->entries.count && load->snapshot->source == SOURCE_TORCH)
         emitter_note(emitter, "device %u: recording was off; the file has segments but no trace", set->device);
     emitter_note(emitter, "device %u: numbers marked >= are lower bounds, <= upper bounds: the file does not tell more",
                  set->device);

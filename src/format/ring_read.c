@@ -212,12 +212,20 @@ static int keep_slot(struct ring_reader *reader, const struct ring_slot *slot, u
     return STATUS_OK;
 }
 
+/* Slots that have ever held an event: a ring for a thousand million of them is mostly empty. */
+static uint64_t used_slots(const struct ring_reader *reader, uint16_t device)
+{
+    uint64_t head = reader->devices[device].head;
+    return head < reader->header.slots ? head : reader->header.slots;
+}
+
 /* Slots are copied twice: what did not change meanwhile is whole. */
 static int read_slots(struct ring_reader *reader, uint16_t device, struct ring_slot *copies)
 {
     struct ring_slot *again = copies + SLOTS_AT_ONCE;
-    for (uint64_t first = 0; first < reader->header.slots; first += SLOTS_AT_ONCE) {
-        uint64_t count = reader->header.slots - first < SLOTS_AT_ONCE ? reader->header.slots - first : SLOTS_AT_ONCE;
+    uint64_t used = used_slots(reader, device);
+    for (uint64_t first = 0; first < used; first += SLOTS_AT_ONCE) {
+        uint64_t count = used - first < SLOTS_AT_ONCE ? used - first : SLOTS_AT_ONCE;
         uint64_t offset = reader->devices[device].ring + first * sizeof(struct ring_slot);
         int status = ring_read_at(reader, offset, copies, count * sizeof(*copies), "the ring");
         if (!status)
@@ -286,9 +294,11 @@ static int read_extensions(struct ring_reader *reader, uint16_t device, struct r
     *result = calloc(reader->header.slots, sizeof(**result));
     if (!*result)
         return error_no_memory(reader->err);
-    for (size_t i = 0; i < RING_EXTENSION_CHUNKS; i++) {
+    uint64_t used = used_slots(reader, device);
+    for (size_t i = 0; i < RING_EXTENSION_CHUNKS && i * a_chunk < used; i++) {
         uint64_t offset = reader->devices[device].extensions[i];
-        int status = offset ? ring_read_at(reader, offset, *result + i * a_chunk, a_chunk * sizeof(**result),
+        uint64_t count = used - i * a_chunk < a_chunk ? used - i * a_chunk : a_chunk;
+        int status = offset ? ring_read_at(reader, offset, *result + i * a_chunk, count * sizeof(**result),
                                            "extensions of events") : STATUS_OK;
         if (status)
             return status;

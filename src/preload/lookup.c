@@ -39,6 +39,17 @@ static void *handle_without_driver(void)
     return handle;
 }
 
+/* The forwarding object has the functions of every driver; those that this one lacks are not there. */
+static bool is_forwarded_in_vain(const char *name)
+{
+    if (!linker_forwarder() || name[2] < 'A' || name[2] > 'Z')
+        return false;
+    void *found = linker_symbol(RTLD_DEFAULT, name);
+    if (!found || linker_object_of(found, NULL, NULL) != LINKER_FORWARD)
+        return false;
+    return !driver_locate() || !linker_symbol(driver_handle(), name);
+}
+
 __attribute__((visibility("hidden"))) struct lookup preload_dlsym(void *handle, const char *name)
 {
     linker_start();
@@ -51,8 +62,11 @@ __attribute__((visibility("hidden"))) struct lookup preload_dlsym(void *handle, 
     if (name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT)
         return next;
     enum driver_call call = driver_call_number(name);
-    if (call == CALL_NONE)
+    if (call == CALL_NONE) {
+        if (handle == RTLD_DEFAULT && is_forwarded_in_vain(name))
+            next.handle = handle_without_driver();
         return next;
+    }
     void *found = handle == RTLD_DEFAULT ? NULL : linker_symbol(handle, name);
     if (!found && handle != RTLD_DEFAULT)
         return next;

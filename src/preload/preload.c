@@ -28,24 +28,40 @@ static atomic_int life;
 static atomic_bool life_call_seen, life_event_kept, life_event_lost, life_child_off;
 static bool life_debug, life_host, life_follow = true;
 
-void preload_debug(const char *format, ...)
+static void say(const char *format, va_list list)
 {
-    if (!life_debug)
-        return;
     char line[1024];
-    va_list list;
-    va_start(list, format);
-    int prefix = snprintf(line, sizeof(line), "cudamem: debug: pid %d: ", (int)getpid());
+    int prefix = snprintf(line, sizeof(line), "cudamem: ");
     int length = vsnprintf(line + prefix, sizeof(line) - (size_t)prefix - 1, format, list);
-    va_end(list);
     if (length < 0)
         return;
     size_t total = (size_t)prefix + (size_t)length;
     if (total > sizeof(line) - 2)
         total = sizeof(line) - 2;
     line[total] = '\n';
-    ssize_t written = write(STDERR_FILENO, line, total + 1);
-    (void)written;
+    recorder_write(line, total + 1);
+}
+
+void preload_debug(const char *format, ...)
+{
+    if (!life_debug)
+        return;
+    char longer[512];
+    snprintf(longer, sizeof(longer), "debug: pid %d: %s", (int)getpid(), format);
+    va_list list;
+    va_start(list, format);
+    say(longer, list);
+    va_end(list);
+}
+
+static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void tell(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    say(format, list);
+    va_end(list);
 }
 
 static bool is_set(const char *name)
@@ -108,11 +124,11 @@ static int start_recorder(void)
         options.depth = 1024;
     char message[256] = "";
     if (recorder_start(&options, message, sizeof(message)) != 0) {
-        fprintf(stderr, "cudamem: cannot record: %s\n", message);
+        tell("cannot record: %s", message);
         return LIFE_OFF;
     }
     if (message[0])
-        fprintf(stderr, "cudamem: %s\n", message);
+        tell("%s", message);
     pthread_atfork(NULL, NULL, child_of_fork);
     return LIFE_ON;
 }

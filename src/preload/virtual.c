@@ -60,14 +60,37 @@ static void remember_handle(uint64_t handle, uint64_t size, uint16_t device, uin
     unlock();
 }
 
-static void forget_handle(uint64_t handle)
+/* One reference less; `before` is what it was of, to be put back if the driver refuses.  Taken before the driver takes it:
+ * afterwards another thread may be given the same handle for other memory. */
+static bool forget_handle(uint64_t handle, struct place *before)
 {
     lock();
     struct place *named = places_find(&virtual_handles, handle);
     struct place *physical = named ? places_find(&virtual_physical, named->other) : NULL;
-    if (physical && physical->references > 0 && --physical->references == 0) {
-        places_remove(&virtual_handles, handle);
-        forget_if_gone(physical);
+    bool known = physical && physical->references > 0;
+    if (known) {
+        *before = *physical;
+        if (--physical->references == 0) {
+            places_remove(&virtual_handles, handle);
+            forget_if_gone(physical);
+        }
+    }
+    unlock();
+    return known;
+}
+
+static void restore_handle(uint64_t handle, const struct place *before)
+{
+    lock();
+    struct place *named = places_add(&virtual_handles, handle);
+    struct place *physical = named ? places_find(&virtual_physical, before->key) : NULL;
+    if (named && !physical && (physical = places_add(&virtual_physical, before->key))) {
+        *physical = *before;
+        physical->references = 0;
+    }
+    if (physical) {
+        named->other = before->key;
+        physical->references++;
     }
     unlock();
 }
@@ -127,9 +150,11 @@ CUresult wrap_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, 
 CUresult wrap_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     preload_saw_call();
+    struct place before;
+    bool known = forget_handle(handle, &before);
     CUresult result = driver.cuMemRelease(handle);
-    if (result == CUDA_SUCCESS)
-        forget_handle(handle);
+    if (result != CUDA_SUCCESS && known)
+        restore_handle(handle, &before);
     return result;
 }
 

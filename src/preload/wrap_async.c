@@ -11,8 +11,9 @@
 
 #define CALLER __builtin_return_address(0)
 #define POOLS 64
+#define POOL_ON_HOST UINT32_MAX /* in place of a device */
 
-/* Pools that the program made on a device other than the current one, perhaps. */
+/* Pools that the program made, on a device other than the current one perhaps, or in the host's memory. */
 static struct {
     _Atomic(CUmemoryPool) pool;
     atomic_uint device;
@@ -38,12 +39,12 @@ static void pool_is_gone(CUmemoryPool pool)
     }
 }
 
-static bool pool_device(CUmemoryPool pool, uint16_t *device)
+static bool pool_device(CUmemoryPool pool, unsigned *device)
 {
     for (int i = 0; pool && i < POOLS; i++) {
         if (atomic_load(&async_pools[i].pool) != pool)
             continue;
-        *device = (uint16_t)atomic_load(&async_pools[i].device);
+        *device = atomic_load(&async_pools[i].device);
         return true;
     }
     return false;
@@ -53,15 +54,18 @@ static void allocated(struct hook *hook, CUresult result, const CUdeviceptr *add
                       CUstream stream)
 {
     uint8_t kind = pool ? RECORD_POOL : RECORD_ASYNC;
-    if (!hook->records || capture_of(stream))
+    unsigned device = 0;
+    bool known = pool_device(pool, &device), on_host = known && device == POOL_ON_HOST;
+    if (!hook->records || capture_of(stream) || (on_host && !preload_records_host()))
         return;
+    if (on_host)
+        kind = RECORD_HOST;
     hook->stream = stream == CU_STREAM_LEGACY ? 0 : (int64_t)(intptr_t)stream;
     hook->stream_unknown = false;
     hook->pool = (uintptr_t)pool;
-    uint16_t device;
-    hook->device_known = pool_device(pool, &device);
+    hook->device_known = known && !on_host;
     if (hook->device_known)
-        hook->device = device;
+        hook->device = (uint16_t)device;
     if (result == CUDA_SUCCESS && address)
         hook_allocated(hook, kind, *address, bytes, RECORD_UNKNOWN);
     else
@@ -141,9 +145,13 @@ CUresult wrap_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properti
 {
     preload_saw_call();
     CUresult result = driver.cuMemPoolCreate(pool, properties);
-    if (result == CUDA_SUCCESS && pool && properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-        properties->location.id >= 0)
+    if (result != CUDA_SUCCESS || !pool || !properties)
+        return result;
+    if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && properties->location.id >= 0)
         pool_is_on(*pool, (unsigned)properties->location.id);
+    else if (properties->location.type >= CU_MEM_LOCATION_TYPE_HOST &&
+             properties->location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+        pool_is_on(*pool, POOL_ON_HOST);
     return result;
 }
 

@@ -98,6 +98,9 @@ void recorder_each_segment(bool (*each)(uint64_t address, uint16_t device, uint8
  * every 10 ms or so.  Cheap, never blocks. */
 void recorder_modules_changed(void);
 
+/* A line to stderr by one write, whose failure is nobody's signal. */
+void recorder_write(const char *line, size_t length);
+
 /* Normal end of the process (destructor, _exit wrapper): stamps the end time.  Idempotent, async-signal safe. */
 void recorder_finish(void);
 

@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -202,6 +204,31 @@ void recorder_finish(void)
     __atomic_fetch_or(&header->state, RING_FINISHED, __ATOMIC_RELEASE);
 }
 
+/* A line of ours must not end the program: where nobody reads it or a limit stands in the way, the signal that the write
+ * brings is taken back, unless the program had it pending before. */
+void recorder_write(const char *line, size_t length)
+{
+    sigset_t ours, before, pending;
+    int saved = errno;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGPIPE);
+    sigaddset(&ours, SIGXFSZ);
+    sigpending(&pending);
+    if (pthread_sigmask(SIG_BLOCK, &ours, &before))
+        return;
+    if (write(STDERR_FILENO, line, length) < 0 && (errno == EPIPE || errno == EFBIG)) {
+        struct timespec none = {0, 0};
+        int number = errno == EPIPE ? SIGPIPE : SIGXFSZ;
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, number);
+        if (!sigismember(&pending, number))
+            sigtimedwait(&one, NULL, &none);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
+}
+
 /* One line, once, by one write: no stdio, which the program may hold. */
 void recorder_say(const char *what, const char *detail, int error)
 {
@@ -213,6 +240,6 @@ void recorder_say(const char *what, const char *detail, int error)
     int length = snprintf(line, sizeof(line), "cudamem: %s %s: %s\n", what, detail, reason ? reason : "unknown error");
     if (length >= (int)sizeof(line))
         length = sizeof(line) - 1;
-    if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
-        return;
+    if (length > 0)
+        recorder_write(line, (size_t)length);
 }

@@ -4,7 +4,7 @@
  * has none of them.
  *
  * The environment, read once, at cuInit:
- *   CUDAMEM_SIM          devices: "2:16GiB" (two of 16 GiB), "16GiB,8GiB", "0:1GiB" (none); default "1:16GiB"
+ *   CUDAMEM_SIM          devices: "2:16GiB" (two of 16 GiB), "2" (the same), "16GiB,8GiB", "0:1GiB" (none); default "1:16GiB"
  *   CUDAMEM_SIM_FAULTS   "NAME:N=CODE,...": the N-th call (N+: and all later ones) of the entry point NAME as exported
  *                        (cuMemAlloc_v2) gives CODE: a number, oom, or lost (this and everything after gives 999)
  *   CUDAMEM_SIM_EVENTS   "manual": work on streams is done only when told (below) or when somebody synchronises

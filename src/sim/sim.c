@@ -29,48 +29,14 @@ bool sim_grow(void **array, size_t *room, size_t need, size_t size)
     return true;
 }
 
-static int config_one(struct sim_config *config, unsigned count, const char *size, const char *text, struct error *err)
-{
-    uint64_t bytes;
-    int status = size_parse(size, &bytes, err);
-    if (status)
-        return status;
-    if (bytes < SIM_PAGE || bytes > SIM_ADDRESS_STEP / 2)
-        return error_set(err, STATUS_USAGE, "simulated device: size %s in \"%s\" is not between 2 MiB and 512 GiB",
-            size, text);
-    if (count > SIM_DEVICES_MAX - config->devices)
-        return error_set(err, STATUS_USAGE, "simulated device: more than %d devices in \"%s\"", SIM_DEVICES_MAX, text);
-    for (unsigned i = 0; i < count; i++)
-        config->bytes[config->devices++] = bytes / SIM_PAGE * SIM_PAGE;
-    return STATUS_OK;
-}
-
 int sim_config_devices(struct sim_config *config, const char *text, struct error *err)
 {
-    char copy[256];
-    if (!text)
-        text = "16GiB";
-    config->devices = 0;
-    if (strlen(text) >= sizeof copy)
-        return error_set(err, STATUS_USAGE, "simulated device: the list of devices is too long");
-    strcpy(copy, text);
-    char *rest = copy, *part;
-    while ((part = strsep(&rest, ","))) {
-        unsigned long count = 1;
-        char *colon = strchr(part, ':');
-        if (colon) {
-            char *end;
-            *colon = '\0';
-            count = strtoul(part, &end, 10);
-            if (end == part || *end || count > SIM_DEVICES_MAX)
-                return error_set(err, STATUS_USAGE, "simulated device: \"%s\" in \"%s\" is not a number of devices "
-                    "(0 to %d); write N:SIZE", part, text, SIM_DEVICES_MAX);
-            part = colon + 1;
-        }
-        int status = config_one(config, (unsigned)count, part, text, err);
-        if (status)
-            return status;
-    }
+    struct sim_devices devices;
+    int status = sim_devices_parse(text, &devices, err);
+    if (status)
+        return status;
+    config->devices = devices.count;
+    memcpy(config->bytes, devices.bytes, sizeof config->bytes);
     return STATUS_OK;
 }
 

@@ -22,8 +22,7 @@
 
 #include "base/error.h"
 #include "device/cuda_types.h"
-
-#define SIM_DEVICES_MAX 16
+#include "device/sim_devices.h"
 
 struct sim;
 struct sim_stream;
@@ -53,7 +52,7 @@ struct sim_range {
     bool access;       /* SIM_MAPPED: sim_allow was called */
 };
 
-/* "2:16GiB" or "16GiB,8GiB"; NULL: one of 16 GiB.  Everything else in config is left alone. */
+/* The list that device/sim_devices.h describes; NULL: one of 16 GiB.  Everything else in config is left alone. */
 int sim_config_devices(struct sim_config *config, const char *text, struct error *err);
 struct sim *sim_new(const struct sim_config *config);
 void sim_free(struct sim *sim);

@@ -251,14 +251,15 @@ int state_collect_ranges(struct undo *undo)
             range_end++;
         while (kept_end < kept_count && segments[kept_end].space == space)
             kept_end++;
-        status = collect_space(undo, undo->ranges + range, range_end - range, segments + kept, kept_end - kept);
+        const struct range_operation *ranges = undo->ranges ? undo->ranges + range : NULL;
+        status = collect_space(undo, ranges, range_end - range, segments + kept, kept_end - kept);
         range = range_end;
         kept = kept_end;
     }
     free(segments);
-    if (!status) {
+    if (!status && undo->segments.count) {
         struct pieces part = {.items = undo->segments.items + first, .count = undo->segments.count - first};
-        if (part.count && undo->segments.items)
+        if (part.count)
             state_sort_pieces(&part);
         merge_touching(undo, first);
     }

@@ -32,7 +32,7 @@ def run(line, folder, environment):
 def prepare(folder, environment):
     data = os.path.join(root, "test/data")
     for name, source in (("snapshot", "frag"), ("before", "leak_before"), ("after", "leak_after"), ("rank0", "mempool"),
-                         ("rank1", "mempool_end")):
+                         ("rank1", "mempool_end"), ("train", "train")):
         with open(os.path.join(folder, name + ".pickle"), "wb") as file:
             subprocess.run(["gzip", "-dc", os.path.join(data, source + ".pickle.gz")], stdout=file, check=True)
         done = run(f"cudamem convert --to bin {name}.pickle -o {name}.bin", folder, environment)

@@ -41,9 +41,17 @@ static void devices_are_read_from_text(void **state)
     assert_int_equal(config.bytes[3], 64 * MIB);
     assert_int_equal(sim_config_devices(&config, "0:1GiB", &err), 0);
     assert_int_equal(config.devices, 0);
+    assert_int_equal(sim_config_devices(&config, "3", &err), 0);
+    assert_int_equal(config.devices, 3);
+    assert_int_equal(config.bytes[2], 16384 * MIB);
+    assert_int_equal(sim_config_devices(&config, "2147483648,1", &err), 0);
+    assert_int_equal(config.devices, 2);
+    assert_int_equal(config.bytes[0], 2048 * MIB);
+    assert_int_equal(sim_config_devices(&config, "0", &err), 0);
+    assert_int_equal(config.devices, 0);
     assert_int_equal(sim_config_devices(&config, NULL, &err), 0);
     assert_int_equal(config.devices, 1);
-    static const char *wrong[] = {"", "x", "2:", "-1:1GiB", "17:1GiB", "1:1MiB", "1:1TiB", "2:1GiB,", "9:1GiB,8:1GiB"};
+    static const char *wrong[] = {"", "x", "2:", "17", "-1", "2 ", "1,", "99999", "1000000", "-1:1GiB", "17:1GiB", "1:1MiB", "1:1TiB", "2:1GiB,", "9:1GiB,8:1GiB"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_not_equal(sim_config_devices(&config, wrong[i], &err), 0);
 }

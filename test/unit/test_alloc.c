@@ -512,8 +512,8 @@ static void random_requests_keep_every_invariant(void **state)
     (void)state;
     static const char *const confs[] = {
         "", "expandable_segments:True", "max_split_size_mb:20,roundup_power2_divisions:4",
-        "garbage_collection_threshold:0.3", "max_split_size_mb:24,garbage_collection_threshold:0.6,"
-        "expandable_segments:True", "roundup_power2_divisions:[1:8,4:2,>:1]",
+        "garbage_collection_threshold:0.3", 
+        "max_split_size_mb:24,garbage_collection_threshold:0.6,expandable_segments:True", "roundup_power2_divisions:[1:8,4:2,>:1]",
     };
     for (size_t i = 0; i < sizeof(confs) / sizeof(confs[0]); i++)
         for (uint64_t seed = 1; seed <= 3; seed++) {

@@ -1,5 +1,5 @@
 # needs: python3
-# Entries 101 to 4000 with the state after them; the same from a pickle, from snapshot.bin, and up to a moment.
+# What happened between @#101 and @#4000, with the state after it; the same from a pickle, from snapshot.bin, and up to a moment.
 cudamem convert --to bin "$DATA/train.pickle.gz" -o one.bin
 cudamem convert --to json --entries 101..4000 "$DATA/train.pickle.gz" -o a.json
 cudamem convert --to json --entries 101..4000 one.bin -o b.json
@@ -8,5 +8,5 @@ cmp a.json b.json && python3 -c '
 import json
 a, c = json.load(open("a.json")), json.load(open("c.json"))
 trace, longer = a["device_traces"][0], c["device_traces"][0]
-print(len(trace), trace[0]["entry"], trace[-1]["entry"], len(longer), trace == longer[100:])
+print(len(trace), trace[0]["entry"], trace[-1]["entry"], len(longer), trace == longer[101:])
 print(a["segments"] == c["segments"], len(a["segments"]))'

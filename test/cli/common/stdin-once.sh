@@ -1,0 +1,1 @@
+cudamem diff - -@peak <"$DATA/graphs.pickle.gz"
