@@ -235,8 +235,9 @@ static void settings_out(struct emitter *emitter, const struct snapshot *snapsho
 
 static void notes_out(struct emitter *emitter, const struct load *load, const struct info *info)
 {
-    uint64_t before = 0, blocks = 0;
+    uint64_t before = 0, blocks = 0, lost = 0;
     for (size_t i = 0; i < info->device_count; i++) {
+        lost += info->devices[i].lost_entries;
         before += info->devices[i].before_bytes;
         blocks += info->devices[i].before_blocks;
         if (info->devices[i].lost_entries)
@@ -247,7 +248,8 @@ static void notes_out(struct emitter *emitter, const struct load *load, const st
         emitter_note(emitter, "recording was off: the file has segments but no trace");
     if (before) {
         char size[SIZE_TEXT];
-        emitter_note(emitter, "%" PRIu64 " blocks of %s were allocated before recording", blocks, size_format(before, size));
+        emitter_note(emitter, "%" PRIu64 " blocks, %s, %s", blocks, size_format(before, size),
+                     lost ? "are older than the entries that are left" : "were allocated before recording");
     }
     if (!load->state->exact)
         emitter_note(emitter, "the trace tells requested sizes: block sizes of the past are rounded up from them");

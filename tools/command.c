@@ -4,10 +4,12 @@
 #include "base/text.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 const struct command *command_find(const char *name)
 {
@@ -77,6 +79,28 @@ void command_note(const char *format, ...)
     command_line_out("cudamem: ", NULL, message);
 }
 
+/* Would writing `path` replace one of the files that this command reads?  Arguments may end with @MOMENT. */
+static bool is_an_input(const struct command_line *line, const char *path)
+{
+    struct stat out, in;
+    if (strcmp(path, "-") == 0 || stat(path, &out) || !S_ISREG(out.st_mode))
+        return false;
+    for (size_t i = 0; i < line->argument_count; i++) {
+        char name[PATH_MAX];
+        if (snprintf(name, sizeof(name), "%s", line->arguments[i]) >= (int)sizeof(name))
+            continue;
+        char *moment = strrchr(name, '@');
+        bool there = stat(name, &in) == 0;
+        if (!there && moment) {
+            *moment = '\0';
+            there = stat(name, &in) == 0;
+        }
+        if (there && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            return true;
+    }
+    return false;
+}
+
 int command_open_output(const struct command_line *line, enum command_content content, const char *otherwise,
                         struct output **output)
 {
@@ -84,6 +108,8 @@ int command_open_output(const struct command_line *line, enum command_content co
     const char *path = options_text(line, "output");
     if (!path)
         path = otherwise;
+    if (path && is_an_input(line, path))
+        return command_usage(line->command, "the output would replace the input %s; give it another name", path);
     if (output_open(path, output, &err))
         return command_error(NULL, &err);
     if (content == CONTENT_BINARY && output_is_terminal(*output)) {

@@ -264,7 +264,10 @@ static void print_lines(const struct tally *tally)
                      "is missing)");
     command_note("peak reserved: %s",
                  tally->peaks.length ? text_string(&tally->peaks) : "nothing, no device memory was taken");
-    command_note("next: cudamem summary %s", name);
+    if (tally->entries)
+        command_note("next: cudamem summary %s", name);
+    else
+        command_note("next: cudamem help record (what is not seen, and why); --sim records without a GPU");
 }
 
 void record_collect(const struct record_job *job)

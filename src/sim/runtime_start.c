@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 
 #define DEVICES_MAX 64
@@ -18,6 +19,17 @@ static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
 static CUcontext primary[DEVICES_MAX];
 static __thread int thread_device;
 static __thread cudaError_t last_error;
+
+/* The driver's functions that we call, and where their addresses go. */
+static const struct {
+    const char *name;
+    int version;
+    size_t place;
+} wanted[] = {
+#define WANTED(name, version, export) {#name, version, offsetof(struct runtime, name)},
+    RUNTIME_DRIVER(WANTED)
+#undef WANTED
+};
 
 /* NULL where the driver is too old for it. */
 static void *find(const char *name, int version)
@@ -40,12 +52,11 @@ static void load(void)
     memcpy(&runtime.look_up, &look_up, sizeof look_up);
     void *function;
     bool all = true;
-#define LOAD(name, version, export) \
-    function = find(#name, version); \
-    all = all && function; \
-    memcpy(&runtime.name, &function, sizeof function);
-    RUNTIME_DRIVER(LOAD)
-#undef LOAD
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        function = find(wanted[i].name, wanted[i].version);
+        all = all && function;
+        memcpy((char *)&runtime + wanted[i].place, &function, sizeof function);
+    }
     function = find("cudamemSimControlVariable", RUNTIME_VERSION);
     memcpy(&runtime.variable, &function, sizeof function);
     if (all)

@@ -19,7 +19,10 @@
 
 #include <cmocka.h>
 
-#ifdef __SANITIZE_ADDRESS__
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 enum { SLOWER = 3 }; /* each case costs ten times as much */
 #else
 enum { SLOWER = 1 };

@@ -4,7 +4,8 @@
 #   CASE.stdout.glob, ...      instead: line by line, each a shell pattern
 #   CASE.exit                  the exit status (0, if the file is not there)
 # It runs by `sh -u` in an empty folder of its own, with cudamem in PATH, DATA naming test/data, and BUILD the build
-# folder.  A case that begins with the line `# needs: PROGRAM` is skipped where there is none.
+# folder.  A case that begins with the line `# needs: PROGRAM...` is skipped where there is none; `unsanitized` is no
+# program but a build without sanitizers, for cases that record programs or measure themselves.
 #
 # usage: run.sh [--rewrite] BUILD [COMMAND[/CASE]...]     --rewrite: take what happens as what must happen
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,7 +20,7 @@ export BUILD DATA FAKE_NVML
 PATH=$BUILD/tools:$PATH
 LC_ALL=C.UTF-8 TZ=UTC
 export PATH LC_ALL TZ
-for name in $(env | sed -n 's/^\(CUDAMEM_[A-Z_]*\)=.*/\1/p') NO_COLOR MANPAGER PAGER MANPATH; do
+for name in $(env | sed -n 's/^\(CUDAMEM_[A-Z_]*\)=.*/\1/p' | grep -v '^CUDAMEM_TEST_') NO_COLOR MANPAGER PAGER MANPATH; do
     unset "$name"
 done
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/cudamem-cli-XXXXXX") || exit 2
@@ -60,6 +61,11 @@ run_case() {
     name=${base#"$here"/}
     needs=$(sed -n '1,5s/^# needs: //p' "$1")
     for program in $needs; do
+        if [ "$program" = unsanitized ]; then
+            [ -z "${CUDAMEM_TEST_SANITIZED:-}" ] && continue
+            skipped=$((skipped + 1))
+            return
+        fi
         command -v "$program" >/dev/null 2>&1 || { echo "skipped: $name (no $program)"; skipped=$((skipped + 1)); return; }
     done
     rm -rf "$scratch/folder" "$scratch/tmp"

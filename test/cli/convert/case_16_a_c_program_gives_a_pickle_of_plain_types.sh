@@ -1,4 +1,4 @@
-# needs: python3
+# needs: python3 unsanitized
 # A C program recorded: Python loads the pickle, no code is named in it, and the keys are PyTorch's.
 cudamem record --sim -o recorded.bin "$BUILD/test/programs/example" >/dev/null 2>&1
 cudamem convert --to pickle recorded.bin -o recorded.pickle

@@ -1,4 +1,4 @@
-# needs: python3
+# needs: python3 unsanitized
 # Tables: a row an event, segment and block; what was allocated adds up to the summary's total; integers are exact.
 cudamem record --sim -o recorded.bin "$BUILD/test/programs/example" >/dev/null 2>&1
 python3 "$DATA/../cli/make_long.py" long.pickle >/dev/null

@@ -1,4 +1,4 @@
-# needs: python3
+# needs: python3 unsanitized
 # 400,001 entries: totals are those of the generator, and memory stays below twice the file.
 python3 "$DATA/../cli/make_long.py" long.pickle >ledger
 python3 - <<'END'
