@@ -119,22 +119,36 @@ build_group() {
     if build "$@"; then finish "$1" $(($(now) - started)) 1 0 0; else finish "$1" $(($(now) - started)) 0 1 0; return 1; fi
 }
 
-# suite GROUP FOLDER MESON_TEST_ARGUMENT...: run tests of a build folder and count.
-suite() {
-    group=$1 folder=$base/$2
+# run_tests FOLDER NAME MESON_TEST_ARGUMENT...: run tests of a build folder side by side, then count them.  NAME is the
+# group that they are; `suites`: each suite is a group, and its seconds are those of its tests one after the other.
+run_tests() {
+    folder=$base/$1 group=$2
     shift 2
     started=$(now)
     log=$base/$group.log
+    rm -f "$folder/meson-logs/testlog.json"
     meson test -C "$folder" --no-rebuild --num-processes "$jobs" --print-errorlogs "$@" >"$log" 2>&1
-    good=$(sed -n 's/^Ok: *\([0-9]*\).*/\1/p' "$log")
-    bad=$(awk '/^(Fail|Unexpected Pass|Timeout):/ { n += $NF } END { print n + 0 }' "$log")
-    skip=$(sed -n 's/^Skipped: *\([0-9]*\).*/\1/p' "$log")
-    if [ -z "$good" ]; then
-        tail -20 "$log"
-        good=0 bad=1
-    fi
-    [ "$bad" -eq 0 ] || grep -vE '^ *[0-9]+/[0-9]+ .* (OK|SKIP) ' "$log" | tail -150
-    finish "$group" $(($(now) - started)) "$good" "$bad" "${skip:-0}"
+    python3 -c '
+import json, sys
+groups = {}
+for line in open(sys.argv[1]):
+    test = json.loads(line)
+    name = test["name"].split(" / ")[0].split(":")[-1].split("+")[0] if sys.argv[2] == "suites" else sys.argv[2]
+    group = groups.setdefault(name, [0, 0, 0, 0])
+    group[0] += test["duration"]
+    group[1 if test["result"] in ("OK", "EXPECTEDFAIL") else 3 if test["result"] == "SKIP" else 2] += 1
+for name, (seconds, good, bad, skipped) in groups.items():
+    print(name, round(seconds), good, bad, skipped)
+' "$folder/meson-logs/testlog.json" "$group" >"$base/counts" 2>>"$log"
+    [ -s "$base/counts" ] || { tail -20 "$log"; echo "$group 0 0 1 0" >"$base/counts"; }
+    took=$(($(now) - started)) broken=
+    while read -r name seconds good bad skip; do
+        [ "$group" = suites ] || seconds=$took
+        finish "$name" "$seconds" "$good" "$bad" "$skip"
+        [ "$bad" -eq 0 ] || broken=1
+    done <"$base/counts"
+    [ "$group" != suites ] || echo "(side by side: $took s)"
+    [ -z "$broken" ] || grep -vE '^ *[0-9]+/[0-9]+ .* (OK|SKIP) ' "$log" | tail -150
 }
 
 # The suites of a build folder, in their order, less those that have a group of their own.
@@ -202,10 +216,12 @@ if [ -n "$full" ]; then
 else
     except="--no-suite full" unless_full="--no-suite full --no-suite pickle"
 fi
+chosen=
 for name in $(suites gcc); do
-    # shellcheck disable=SC2086
-    if is_wanted "$name"; then suite "$name" gcc --suite "$name" $except; fi
+    if is_wanted "$name"; then chosen="$chosen --suite $name"; fi
 done
+# shellcheck disable=SC2086
+if [ -n "$chosen" ]; then run_tests gcc suites $chosen $except; fi
 if is_wanted install; then check_install; fi
 
 # The same tests built by the other compiler, with every access and every arithmetic operation watched.  What is
@@ -217,7 +233,7 @@ if is_wanted clang || is_wanted sanitizer; then
         CUDAMEM_TEST_SANITIZED=1
         export ASAN_OPTIONS UBSAN_OPTIONS CUDAMEM_TEST_SANITIZED
         # shellcheck disable=SC2086
-        suite sanitizer clang --no-suite browser --no-suite record --no-suite preload --no-suite bench \
+        run_tests clang sanitizer --no-suite browser --no-suite record --no-suite preload --no-suite bench \
             --no-suite layers --no-suite man $unless_full -t 4
         unset ASAN_OPTIONS UBSAN_OPTIONS CUDAMEM_TEST_SANITIZED
     fi
@@ -227,7 +243,7 @@ if is_wanted browser; then
     if [ -n "$browser" ]; then
         BROWSER=$browser
         export BROWSER
-        suite browser gcc --suite browser
+        run_tests gcc browser --suite browser
     else
         echo "browser: skipped, there is no Chromium and none could be installed"
         skipped=$((skipped + 1))

@@ -81,6 +81,9 @@ static int check_output(const char *output)
         error_set(&err, STATUS_OUTPUT, "name too long");
     } else if (whole && stat(output, &facts) == 0 && S_ISDIR(facts.st_mode)) {
         error_set(&err, STATUS_OUTPUT, "is a directory");
+    } else if (whole && stat(output, &facts) == 0 && !S_ISREG(facts.st_mode)) { /* a device or pipe: written in place */
+        if (access(output, W_OK))
+            error_set(&err, STATUS_OUTPUT, "cannot be written: %s", strerror(errno));
     } else {
         snprintf(folder, sizeof(folder), "%.*s", length ? (int)length : 1, length ? output : ".");
         if (access(folder, in_folder ? W_OK | X_OK : X_OK))
