@@ -9,6 +9,7 @@
 static const struct option_spec replay_options[] = {
     {"conf", 0, "SETTINGS", OPTION_TEXT, "as PYTORCH_CUDA_ALLOC_CONF; may be repeated (default: the recorded ones)"},
     OPTIONS_LIMIT,
+    OPTIONS_POOLS,
     {"verify", 0, NULL, OPTION_FLAG, "does everything come out as recorded? exit status 1 if not"},
     {"device", 0, "N|all", OPTION_SELECTION, "only this device", "all"},
     OPTIONS_INPUT,
@@ -59,6 +60,14 @@ static void fields_out(struct emitter *emitter, const char *conf, const struct r
 #undef KEY
 }
 
+static uint64_t contradictions(const struct replay_result *result)
+{
+    uint64_t sum = 0;
+    for (int kind = 0; kind < REPLAY_CONTRADICTIONS; kind++)
+        sum += result->contradictions.counts[kind];
+    return sum;
+}
+
 static void result_out(struct emitter *emitter, const char *conf, const struct replay_result *result)
 {
     if (!emitter_is_json(emitter)) {
@@ -77,17 +86,31 @@ static void result_out(struct emitter *emitter, const char *conf, const struct r
         emitter_count(emitter, "difference_entry", result->difference_entry);
         emitter_text(emitter, "difference", result->difference);
     }
-    emitter_count(emitter, "contradictions", result->contradictions);
+    emitter_count(emitter, "contradictions", contradictions(result));
     emitter_end(emitter);
+}
+
+/* What was left out, once a kind. */
+static void contradictions_out(struct emitter *emitter, const struct replay_contradictions *contradictions)
+{
+    static const char *const what[REPLAY_CONTRADICTIONS] = {
+        [REPLAY_UNKNOWN_FREE] = "a free of what nothing holds", [REPLAY_OVERLAP] = "an allocation over another one",
+        [REPLAY_SENSELESS] = "a size or an address that no memory has"};
+    for (int kind = 0; kind < REPLAY_CONTRADICTIONS; kind++)
+        if (contradictions->counts[kind])
+            emitter_note(emitter, "left out: %s: %" PRIu64 " of them, the first is entry %" PRIu64, what[kind],
+                         contradictions->counts[kind], contradictions->first[kind]);
 }
 
 static void notes_out(struct emitter *emitter, const struct replay_result *result, bool recorded)
 {
-    if (recorded && !result->exact)
+    if (recorded && !result->exact && result->difference[0])
         emitter_note(emitter, "not exact: entry %" PRIu64 ": %s", result->difference_entry, result->difference);
-    if (result->contradictions)
-        emitter_note(emitter, "%" PRIu64 " entries contradict others and were left out, the first is %" PRIu64,
-                     result->contradictions, result->first_contradiction);
+    if (result->approximate)
+        emitter_note(emitter, "approximate: the recording's beginning is lost, or it does not tell sizes and streams");
+    if (result->ambiguous[0])
+        emitter_note(emitter, "ambiguous: what the pools did fits the recording in several ways; tell %s", result->ambiguous);
+    contradictions_out(emitter, &result->contradictions);
 }
 
 /* The device to look at: the selected one, or that of the first entry. */
@@ -103,49 +126,83 @@ static void choose_device(const struct load *load, struct replay_options *option
         options->device = (uint16_t)load->selection.device;
 }
 
-static int verify_out(const struct load *load, const struct replay_options *options, struct emitter *emitter, bool *exact)
+static void verify_json(struct emitter *emitter, const struct replay_result *result)
 {
+    emitter_bool(emitter, "exact", result->exact);
+    emitter_bool(emitter, "approximate", result->approximate);
+    emitter_text(emitter, "ambiguous", result->ambiguous);
+    emitter_count(emitter, "events", result->events);
+    emitter_count(emitter, "placements", result->placements);
+    emitter_count(emitter, "placements_explained", result->explained);
+    emitter_count(emitter, "contradictions", contradictions(result));
+    if (!result->exact && result->difference[0]) {
+        emitter_count(emitter, "difference_entry", result->difference_entry);
+        emitter_text(emitter, "difference", result->difference);
+    }
+}
+
+/* Is everything as recorded, and does nothing else fit the recording as well? */
+static int verify_out(const struct replay_plan *plan, const struct replay_options *options, struct emitter *emitter,
+                      bool *exact)
+{
+    const struct replay_trial recorded = {.limit = options->limit, .limit_entry = options->limit_entry};
     struct replay_result result;
     struct error err = {0};
-    if (replay_run(load->snapshot, options, &result, &err))
-        return command_error(load->file, &err);
-    *exact = result.exact;
+    if (replay_plan_run(plan, &recorded, &result, &err))
+        return command_error("replay", &err);
+    *exact = result.exact && !result.ambiguous[0];
     if (emitter_is_json(emitter)) {
-        emitter_bool(emitter, "exact", result.exact);
-        emitter_count(emitter, "events", result.events);
-        if (!result.exact) {
-            emitter_count(emitter, "difference_entry", result.difference_entry);
-            emitter_text(emitter, "difference", result.difference);
-        }
-    } else if (result.exact) {
-        emitter_note(emitter, "exact: %" PRIu64 " events, every address and every block at the end", result.events);
-    } else {
-        emitter_note(emitter, "entry %" PRIu64 ": %s", result.difference_entry, result.difference);
+        verify_json(emitter, &result);
+        return EXIT_DONE;
     }
+    if (result.exact)
+        emitter_note(emitter, "exact: %" PRIu64 " events, every address and every block at the end", result.events);
+    else if (result.difference[0])
+        emitter_note(emitter, "not exact: entry %" PRIu64 ": %s", result.difference_entry, result.difference);
+    else
+        emitter_note(emitter, "not exact: the recording has no events of a caching allocator to compare");
+    notes_out(emitter, &result, false);
+    if (result.placements)
+        emitter_note(emitter, "the rule for where the driver puts segments explains %" PRIu64 " of %" PRIu64 " placements",
+                     result.explained, result.placements);
     return EXIT_DONE;
 }
 
-static int table_out(const struct command_line *line, const struct load *load, struct replay_options *options,
-                     struct emitter *emitter)
+static int table_out(const struct command_line *line, const struct load *load, const struct replay_plan *plan,
+                     const struct replay_options *options, struct emitter *emitter)
 {
     struct replay_result result;
     struct error err = {0};
     size_t count = 0;
+    const struct option_given *given = options_nth(line, "conf", count);
     if (emitter_is_json(emitter))
         emitter_begin_list(emitter, "results", NULL);
     else
         emitter_begin_table(emitter, "results", NULL, columns, COLUMNS);
     do {
-        const struct option_given *given = options_nth(line, "conf", count++);
-        options->conf = given ? given->text : NULL;
-        if (replay_run(load->snapshot, options, &result, &err))
+        const struct replay_trial trial = {given ? given->text : NULL, options->limit, options->limit_entry};
+        if (replay_plan_run(plan, &trial, &result, &err))
             return command_error(err.status == STATUS_USAGE ? "--conf" : load->file, &err);
-        result_out(emitter, options->conf, &result);
-    } while (options_nth(line, "conf", count));
+        result_out(emitter, trial.conf, &result);
+        given = options_nth(line, "conf", ++count);
+    } while (given);
     emitter_end(emitter);
     if (!emitter_is_json(emitter))
-        notes_out(emitter, &result, !options->conf);
+        notes_out(emitter, &result, !options_has(line, "conf"));
     return EXIT_DONE;
+}
+
+static int replay_out(const struct command_line *line, const struct load *load, const struct replay_options *options,
+                      struct emitter *emitter, bool *exact)
+{
+    struct replay_plan *plan;
+    struct error err = {0};
+    if (replay_plan_new(load->snapshot, options, &plan, &err))
+        return command_error(load->file, &err);
+    int status = options_has(line, "verify") ? verify_out(plan, options, emitter, exact)
+                                             : table_out(line, load, plan, options, emitter);
+    replay_plan_free(plan);
+    return status;
 }
 
 static int replay_command(struct command_line *line)
@@ -158,6 +215,8 @@ static int replay_command(struct command_line *line)
         return command_usage(line->command, "--verify is about the recorded settings, without --conf");
     int status = replay_options_limit(line, &options);
     if (!status)
+        status = replay_options_pools(line, &options);
+    if (!status)
         status = load_open(line, line->arguments[0], 0, &load);
     if (status)
         return status;
@@ -167,7 +226,7 @@ static int replay_command(struct command_line *line)
         struct emitter_options emitter_options = command_emitter_options(line);
         struct emitter *emitter = emitter_new(output, &emitter_options);
         if (emitter)
-            status = verify ? verify_out(&load, &options, emitter, &exact) : table_out(line, &load, &options, emitter);
+            status = replay_out(line, &load, &options, emitter, &exact);
         if (!status) {
             status = command_finish(emitter, output, exact ? EXIT_DONE : EXIT_NO);
         } else {

@@ -1,10 +1,14 @@
-/* --memory-limit.  Uses analyze and base. */
+/* --memory-limit, --pool, --scope.  Uses analyze and base. */
 #include "tools/replay_options.h"
 
 #include "base/size.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#define MOST_POOLS 64
+#define MOST_SCOPES 256
 
 int replay_options_limit(const struct command_line *line, struct replay_options *options)
 {
@@ -19,5 +23,60 @@ int replay_options_limit(const struct command_line *line, struct replay_options 
     snprintf(size, sizeof(size), "%.*s", (int)(at ? at - text : (long)strlen(text)), text);
     if (size_parse(size, &options->limit, &err) || (at && size_parse(at + 1, &options->limit_entry, &err)))
         return command_usage(line->command, "--memory-limit %.80s: %s", text, err.message);
+    return EXIT_DONE;
+}
+
+/* "A:B=": the pair, and what follows.  NULL: it is none. */
+static const char *pool_read(const char *text, int64_t *first, int64_t *second)
+{
+    int length = 0;
+    if (sscanf(text, "%" SCNd64 ":%" SCNd64 "=%n", first, second, &length) != 2 || !length)
+        return NULL;
+    return text + length;
+}
+
+static bool how_read(const char *text, struct replay_pool_option *pool)
+{
+    for (;;) {
+        size_t length = strcspn(text, ",");
+        if (length == 8 && strncmp(text, "no_split", length) == 0)
+            pool->no_split = true;
+        else if (length == 10 && strncmp(text, "use_on_oom", length) == 0)
+            pool->use_on_oom = true;
+        else if (length != 5 || strncmp(text, "split", length) != 0)
+            return false;
+        if (!text[length])
+            return true;
+        text += length + 1;
+    }
+}
+
+static bool range_read(const char *text, struct replay_scope_option *scope)
+{
+    int length = 0;
+    return sscanf(text, "%" SCNu64 "..%" SCNu64 "%n", &scope->from, &scope->to, &length) == 2 && !text[length] &&
+           scope->from <= scope->to;
+}
+
+int replay_options_pools(const struct command_line *line, struct replay_options *options)
+{
+    static struct replay_pool_option pools[MOST_POOLS];
+    static struct replay_scope_option scopes[MOST_SCOPES];
+    const struct option_given *given;
+    options->pools = pools;
+    options->scopes = scopes;
+    while ((given = options_nth(line, "pool", options->pool_count))) {
+        struct replay_pool_option *pool = &pools[options->pool_count++];
+        const char *how = options->pool_count < MOST_POOLS ? pool_read(given->text, &pool->first, &pool->second) : NULL;
+        if (!how || !how_read(how, pool) || (!pool->first && !pool->second))
+            return command_usage(line->command, "--pool %.80s: A:B=no_split, A:B=use_on_oom, both with a comma, or A:B=split",
+                                 given->text);
+    }
+    while ((given = options_nth(line, "scope", options->scope_count))) {
+        struct replay_scope_option *scope = &scopes[options->scope_count++];
+        const char *range = options->scope_count < MOST_SCOPES ? pool_read(given->text, &scope->first, &scope->second) : NULL;
+        if (!range || !range_read(range, scope))
+            return command_usage(line->command, "--scope %.80s: A:B=FROM..TO, with the numbers of two entries", given->text);
+    }
     return EXIT_DONE;
 }

@@ -1,4 +1,4 @@
-/* --memory-limit SIZE[@ENTRY], for the commands that replay. */
+/* What a recording does not tell, and the user can: the limit, and what its pools were like. */
 #ifndef TOOLS_REPLAY_OPTIONS_H
 #define TOOLS_REPLAY_OPTIONS_H
 
@@ -9,5 +9,13 @@
 
 /* Fills limit and limit_entry of *options.  0, or an exit status after a line on stderr. */
 int replay_options_limit(const struct command_line *line, struct replay_options *options);
+
+/* Of private pools; for commands that select nothing by --pool. */
+#define OPTIONS_POOLS                                                                                            \
+    {"pool", 0, "A:B=HOW", OPTION_TEXT, "the pool was made with no_split, use_on_oom or split; may be repeated"}, \
+    {"scope", 0, "A:B=FROM..TO", OPTION_TEXT, "requests of these entries went to the pool; may be repeated"}
+
+/* Fills pools and scopes of *options, which live as long as the process.  0, or an exit status after a line. */
+int replay_options_pools(const struct command_line *line, struct replay_options *options);
 
 #endif

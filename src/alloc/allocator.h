@@ -131,6 +131,11 @@ struct allocator_visitor {
 };
 int allocator_visit(const struct allocator *allocator, const struct allocator_visitor *visitor);
 
+/* Take over a segment that was there before, with its blocks in address order, which tile it; neighbours that are both
+ * free must not be among them.  Its pool must exist.  Counted as if it had just been made; no event. */
+int allocator_adopt(struct allocator *allocator, const struct allocator_segment *segment,
+                    const struct allocator_block *blocks, size_t count);
+
 /* The block that holds an address; false if none. */
 bool allocator_find(const struct allocator *allocator, uint64_t address, struct allocator_block *block);
 

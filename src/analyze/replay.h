@@ -6,7 +6,11 @@
  * Under the recorded settings the device answers with the recorded addresses, and refuses where no segment follows in
  * the recording, so a memory limit need not be known, except for collections (garbage_collection_threshold).  Under
  * other settings device/placement.h says where segments go.
- * One device of one process at a time.  Only the default pool.  No global state; cost: one pass over the entries.
+ *
+ * Which private pool a request went to is seen from the segment that served it; what the trace leaves open is assumed
+ * in the plainest way that reproduces the recording, and where two ways do, with different statistics, the result is
+ * ambiguous and names the options that settle it.  A trace whose beginning is lost starts from the rebuilt state.
+ * One device of one process at a time.  No global state; cost: a pass or a few over the entries.
  */
 #ifndef ANALYZE_REPLAY_H
 #define ANALYZE_REPLAY_H
@@ -21,21 +25,49 @@
 
 #define REPLAY_NO_LIMIT UINT64_MAX
 
+struct replay_pool_option { /* what the user says of a private pool */
+    int64_t first, second;
+    bool no_split, use_on_oom;
+};
+struct replay_scope_option { /* requests of these entries were asked of that pool */
+    int64_t first, second;
+    uint64_t from, to;
+};
+
 struct replay_options {
     uint16_t process, device;
-    uint64_t moment;      /* this many entries of the snapshot */
-    const char *conf;     /* NULL: the recorded settings and addresses */
-    uint64_t limit;       /* bytes, REPLAY_NO_LIMIT */
+    uint64_t moment;      /* statistics after this many entries of the snapshot */
+    const char *conf;     /* replay_run: NULL: the recorded settings and addresses */
+    uint64_t limit;       /* bytes, REPLAY_NO_LIMIT: of the recording, and of the run */
     uint64_t limit_entry; /* the limit holds from this entry on */
+    const struct replay_pool_option *pools;
+    size_t pool_count;
+    const struct replay_scope_option *scopes;
+    size_t scope_count;
+};
+
+/* Entries that contradict others, by kind: they are left out. */
+enum replay_contradiction {
+    REPLAY_UNKNOWN_FREE, /* a free of what nothing holds */
+    REPLAY_OVERLAP,      /* an allocation over another one */
+    REPLAY_SENSELESS,    /* sizes that wrap, values that are none */
+    REPLAY_CONTRADICTIONS
+};
+struct replay_contradictions {
+    uint64_t counts[REPLAY_CONTRADICTIONS], first[REPLAY_CONTRADICTIONS]; /* entries */
 };
 
 struct replay_result {
-    bool exact;                  /* nothing differs: only under the recorded settings */
+    bool exact;                  /* under the recorded settings: nothing differs; under others: and the rule explains
+                                    where the driver put every recorded segment */
+    bool approximate;            /* the beginning is lost, or the recording does not tell sizes or streams */
     bool refused;                /* the device said no at least once while no limit was given */
-    uint64_t difference_entry;   /* the first difference: at this entry */
-    char difference[200];        /* and what it is */
+    uint64_t difference_entry;   /* under the recorded settings: the first difference, at this entry */
+    char difference[200];        /* and what it is; empty: none */
+    char ambiguous[160];         /* the options that would settle what the trace leaves open; empty: nothing */
     uint64_t requests, events;   /* run, compared */
-    uint64_t contradictions, first_contradiction; /* entries that could not be run, skipped */
+    uint64_t placements, explained; /* recorded segments, and those that lie where the driver's rule puts them */
+    struct replay_contradictions contradictions;
     uint64_t ooms, first_oom;    /* and the entry of the first */
     uint64_t rounding_waste, fragmentation_waste; /* when most was reserved */
     struct memory_stats stats;
@@ -44,6 +76,22 @@ struct replay_result {
 /* 0; STATUS_USAGE for settings that make no sense; STATUS_NOT_FOUND if there is nothing to replay; no memory. */
 int replay_run(const struct snapshot *snapshot, const struct replay_options *options, struct replay_result *result,
                struct error *err);
+
+/*
+ * A plan: the requests of one device, read once (and run once under the recorded settings, to see what they leave open)
+ * and then run as often as wanted, by any number of threads at a time.  replay_plan_new fails as replay_run does; the
+ * snapshot must outlive the plan.
+ */
+struct replay_plan;
+struct replay_trial {
+    const char *conf;            /* NULL: the recorded settings, and its addresses where there are any */
+    uint64_t limit, limit_entry; /* as in struct replay_options */
+};
+int replay_plan_new(const struct snapshot *snapshot, const struct replay_options *options, struct replay_plan **plan,
+                    struct error *err);
+void replay_plan_free(struct replay_plan *plan);
+int replay_plan_run(const struct replay_plan *plan, const struct replay_trial *trial, struct replay_result *result,
+                    struct error *err);
 
 /* The door of statistics_collect(): context is a struct replay_options (limit and limit_entry count) or NULL.  Fills the
  * set where the replay is exact, else returns 1. */

@@ -6,15 +6,21 @@
 #define RESERVE_BASE (UINT64_C(0x200000000000)) /* no cudaMalloc lands there */
 #define RESERVE_ALIGN (UINT64_C(20) << 20)
 
-/* The next entry of the recording that is an event of the allocator and not a note. */
+size_t replay_device_next(struct replay_device *device)
+{
+    const struct replay_plan *plan = device->plan;
+    while (device->at < plan->count && replay_action(plan, device->at) == ACTION_SNAPSHOT)
+        device->at++;
+    return device->at;
+}
+
 static enum action next_action(struct replay_device *device, uint32_t *entry)
 {
-    while (device->at < device->count && device->entries->action[device->list[device->at]] == ACTION_SNAPSHOT)
-        device->at++;
-    if (device->at >= device->count)
+    size_t at = replay_device_next(device);
+    if (at >= device->plan->count)
         return ACTION_OTHER;
-    *entry = device->list[device->at];
-    return (enum action)device->entries->action[*entry];
+    *entry = device->plan->list[at];
+    return replay_action(device->plan, at);
 }
 
 static int recorded_get(struct replay_device *device, uint64_t *address)
@@ -24,8 +30,28 @@ static int recorded_get(struct replay_device *device, uint64_t *address)
         device->refused = true;
         return MEMORY_DEVICE_FULL;
     }
-    *address = device->entries->address[entry];
+    *address = device->plan->snapshot->entries.address[entry];
     return 0;
+}
+
+/* A segment that falls into a chunk of before: it brings what it shows of the chunk. */
+static bool take_seed(struct replay_device *device, const struct replay_seed *seed)
+{
+    uint64_t taken = placement_round(seed->size), end = seed->address + taken;
+    const struct replay_seed *last = device->seeds_used ? &device->seeds[device->seeds_used - 1] : NULL;
+    bool same = last && last->address / PLACEMENT_CHUNK == seed->address / PLACEMENT_CHUNK && last->address < seed->address;
+    device->seeds_used++;
+    return same ? placement_take(device->placement, seed->address, taken)
+                : placement_seed(device->placement, seed->address, taken, CHUNK_END(end));
+}
+
+/* By the rule; the first ones go where the recording's first went, which the rule cannot know. */
+static uint64_t place(struct replay_device *device, uint64_t size)
+{
+    const struct replay_seed *seed = &device->seeds[device->seeds_used];
+    if (device->seeds_used < device->seed_count && seed->size == size && take_seed(device, seed))
+        return seed->address;
+    return placement_get(device->placement, placement_round(size));
 }
 
 static int segment_get(void *self, uint64_t size, int64_t stream, uint64_t *address)
@@ -39,18 +65,40 @@ static int segment_get(void *self, uint64_t size, int64_t stream, uint64_t *addr
         device->refused = true;
         return MEMORY_DEVICE_FULL;
     }
-    size_t seed = device->seeds_used;
-    if (seed < device->seed_count && device->seed_sizes[seed] == size &&
-        placement_seed(device->placement, device->seeds[seed], taken, CHUNK_END(device->seeds[seed] + taken))) {
-        *address = device->seeds[seed];
-        device->seeds_used++;
-    } else {
-        *address = placement_get(device->placement, taken);
-    }
+    *address = place(device, size);
     if (!*address)
         return MEMORY_DEVICE_FULL;
     device->used += taken;
     return 0;
+}
+
+void replay_device_takes(struct replay_device *device, uint64_t address, uint64_t size)
+{
+    const struct replay_seed *seed = &device->seeds[device->seeds_used];
+    if (device->seeds_used < device->seed_count && seed->address == address) {
+        take_seed(device, seed);
+        return;
+    }
+    uint64_t taken = placement_round(size), ours = placement_get(device->placement, taken);
+    device->placements++;
+    device->explained += ours == address;
+    if (ours == address)
+        return;
+    if (ours)
+        placement_put(device->placement, ours);
+    placement_take(device->placement, address, taken);
+}
+
+void replay_device_gives_back(struct replay_device *device, uint64_t address)
+{
+    placement_put(device->placement, address);
+}
+
+void replay_device_holds(struct replay_device *device, uint64_t address, uint64_t size)
+{
+    uint64_t taken = placement_round(size);
+    placement_take(device->placement, address, taken);
+    device->used += taken && taken <= device->total - device->used ? taken : 0;
 }
 
 static void segment_release(void *self, uint64_t address, uint64_t size)
@@ -65,13 +113,12 @@ static void segment_release(void *self, uint64_t address, uint64_t size)
 static int address_reserve(void *self, uint64_t size, uint64_t *address)
 {
     struct replay_device *device = self;
+    uint32_t entry;
     if (device->follows) { /* the mapping that comes next shows where */
-        for (size_t i = device->at; i < device->count; i++)
-            if (device->entries->action[device->list[i]] == ACTION_SEGMENT_MAP) {
-                *address = device->entries->address[device->list[i]];
-                return 0;
-            }
-        return MEMORY_DEVICE_FULL;
+        if (next_action(device, &entry) != ACTION_SEGMENT_MAP)
+            return MEMORY_DEVICE_FULL;
+        *address = device->plan->snapshot->entries.address[entry];
+        return 0;
     }
     *address = device->reserved_next;
     device->reserved_next += (size + RESERVE_ALIGN - 1) / RESERVE_ALIGN * RESERVE_ALIGN;
@@ -90,7 +137,7 @@ static int map(void *self, uint64_t address, uint64_t size, uint64_t page)
     (void)page;
     if (device->follows && device->knows_limit) /* the limit refused before, the device did not */
         return 0;
-    if (device->follows ? next_action(device, &entry) != ACTION_SEGMENT_MAP || device->entries->address[entry] != address
+    if (device->follows ? next_action(device, &entry) != ACTION_SEGMENT_MAP || device->plan->snapshot->entries.address[entry] != address
                         : size > device->total - device->used) {
         device->refused = true;
         return MEMORY_DEVICE_FULL;
@@ -113,35 +160,31 @@ static void memory_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
     *free_bytes = device->total - device->used;
 }
 
-/* What the recording shows of where the driver began: the first segments lie in chunks of before; the first one outside
- * of these opens the space below. */
+/* What the recording shows of where the driver began: the first segments lie in chunks of before; the first one that
+ * begins a chunk opens the space below. */
 static uint64_t learn(struct replay_device *device)
 {
-    const struct entries *entries = device->entries;
-    for (size_t i = 0; i < device->count; i++) {
-        uint32_t entry = device->list[i];
-        if (entries->action[entry] != ACTION_SEGMENT_ALLOC)
+    const struct entries *entries = &device->plan->snapshot->entries;
+    uint64_t lowest = USUAL_TOP;
+    for (size_t i = 0; i < device->plan->count && device->seed_count < REPLAY_SEEDS; i++) {
+        uint32_t entry = device->plan->list[i];
+        uint64_t address = entries->address[entry];
+        if (replay_action(device->plan, i) != ACTION_SEGMENT_ALLOC)
             continue;
-        uint64_t address = entries->address[entry], end = CHUNK_END(address + entries->size[entry]);
         if (address > UINT64_MAX / 4 || entries->size[entry] > UINT64_MAX / 4)
             break;
-        if (device->seed_count == REPLAY_SEEDS)
-            return end;
-        device->seeds[device->seed_count] = address;
-        device->seed_sizes[device->seed_count++] = entries->size[entry];
+        if (address % PLACEMENT_CHUNK == 0)
+            return CHUNK_END(address + entries->size[entry]);
+        device->seeds[device->seed_count++] = (struct replay_seed){address, entries->size[entry]};
+        if (address / PLACEMENT_CHUNK * PLACEMENT_CHUNK < lowest)
+            lowest = address / PLACEMENT_CHUNK * PLACEMENT_CHUNK;
     }
-    uint64_t lowest = USUAL_TOP;
-    for (size_t i = 0; i < device->seed_count; i++)
-        if (device->seeds[i] / PLACEMENT_CHUNK * PLACEMENT_CHUNK < lowest)
-            lowest = device->seeds[i] / PLACEMENT_CHUNK * PLACEMENT_CHUNK;
     return lowest;
 }
 
 int replay_device_start(struct replay_device *device)
 {
     device->reserved_next = (RESERVE_BASE + RESERVE_ALIGN - 1) / RESERVE_ALIGN * RESERVE_ALIGN;
-    if (device->follows)
-        return STATUS_OK;
     uint64_t top = learn(device);
     device->placement = placement_new(top ? top : USUAL_TOP);
     return device->placement ? STATUS_OK : STATUS_NO_MEMORY;

@@ -3,32 +3,48 @@
 #ifndef ANALYZE_REPLAY_DEVICE_H
 #define ANALYZE_REPLAY_DEVICE_H
 
+#include "analyze/replay_plan.h"
 #include "device/memory_device.h"
 #include "device/placement.h"
-#include "snapshot/snapshot.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define REPLAY_SEEDS 2 /* segments that fall into chunks which the driver had before */
+#define REPLAY_SEEDS 16 /* segments that fall into chunks which the driver had before */
+
+struct replay_seed {
+    uint64_t address, size;
+};
 
 struct replay_device {
-    const struct entries *entries;
-    const uint32_t *list; /* the device's entries */
-    size_t count, at;     /* how far the recording was followed */
+    const struct replay_plan *plan;
+    size_t at;            /* how far the recording was followed */
+    size_t request;       /* place in the list of the request that runs */
     bool follows;         /* recorded addresses; else the placement rule */
     bool knows_limit;     /* the allocator's limit is that of the recording */
     bool refused;
+    uint64_t placements, explained; /* recorded segments, and those where the rule would have put them */
     uint64_t total, used;
-    struct placement *placement;
-    uint64_t seeds[REPLAY_SEEDS], seed_sizes[REPLAY_SEEDS];
+    struct placement *placement; /* where they go; when following: where the rule would have put them */
+    struct replay_seed seeds[REPLAY_SEEDS];
     size_t seed_count, seeds_used;
     uint64_t reserved_next; /* address space of expandable segments */
 };
 
-int replay_device_start(struct replay_device *device); /* 0 or STATUS_NO_MEMORY; entries, list, count, follows are set */
+int replay_device_start(struct replay_device *device); /* 0 or STATUS_NO_MEMORY; plan, follows, total are set */
 void replay_device_end(struct replay_device *device);
 struct memory_device replay_device_table(struct replay_device *device);
+
+/* Where the recording goes on, past what is only a note: a place in the list, its count at the end. */
+size_t replay_device_next(struct replay_device *device);
+
+/* Following: a recorded segment is where it is from now on.  Counts whether the rule would have put it there, unless it is
+ * one of the first, which the rule cannot know. */
+void replay_device_takes(struct replay_device *device, uint64_t address, uint64_t size);
+void replay_device_gives_back(struct replay_device *device, uint64_t address);
+
+/* A segment was there from the start. */
+void replay_device_holds(struct replay_device *device, uint64_t address, uint64_t size);
 
 #endif

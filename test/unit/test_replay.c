@@ -16,6 +16,8 @@
 
 #define FRAG_LIMIT UINT64_C(4503296409)
 #define PRESSURE_LIMIT UINT64_C(3002197606)
+#define MEMPOOL_LIMIT UINT64_C(241172480)
+#define MEMPOOL_LIMIT_ENTRY 29 /* it was set after the first snapshot */
 
 static const struct file {
     const char *name;
@@ -25,7 +27,8 @@ static const struct file {
     {"expandable", REPLAY_NO_LIMIT}, {"frag", FRAG_LIMIT}, {"frag_seed11", FRAG_LIMIT}, {"frag_seed13", FRAG_LIMIT},
     {"frag_conf", FRAG_LIMIT}, {"leak_before", REPLAY_NO_LIMIT}, {"leak_after", REPLAY_NO_LIMIT},
     {"kvcache", REPLAY_NO_LIMIT}, {"resnet", REPLAY_NO_LIMIT}, {"whatif", REPLAY_NO_LIMIT},
-    {"pressure", PRESSURE_LIMIT},
+    {"pressure", PRESSURE_LIMIT}, {"graphs", REPLAY_NO_LIMIT}, {"mempool", REPLAY_NO_LIMIT},
+    {"mempool_oom", MEMPOOL_LIMIT}, {"mempool_end", MEMPOOL_LIMIT},
 };
 #define FILES (sizeof(files) / sizeof(files[0]))
 
@@ -181,11 +184,13 @@ static void what_cannot_be_replayed_says_so(void **state)
     entry.size = 512;
     entry.stream = 0;
     assert_int_equal(snapshot_add_entry(snapshot, &entry), 0);
+    entry.action = ACTION_ALLOC;
+    entry.address = 8192;
     assert_int_equal(snapshot_add_entry(snapshot, &entry), 0);
     options.conf = "";
     assert_int_equal(replay_run(snapshot, &options, &result, &err), 0);
-    assert_int_equal(result.contradictions, 2);
-    assert_int_equal(result.first_contradiction, 0);
+    assert_int_equal(result.contradictions.counts[REPLAY_UNKNOWN_FREE], 1);
+    assert_int_equal(result.contradictions.first[REPLAY_UNKNOWN_FREE], 0);
     options.conf = "max_split_size_mb:1";
     assert_int_equal(replay_run(snapshot, &options, &result, &err), STATUS_USAGE);
     snapshot_free(snapshot);

@@ -1,0 +1,345 @@
+/* The lives of recorded segments, and which pool each belonged to.  May use src/snapshot, src/base. */
+#include "analyze/replay_plan.h"
+
+#include "base/array.h"
+
+#include <stdlib.h>
+
+#define MOST_POOLS 4096
+
+/* --- finding them ----------------------------------------------------------------------------------------------- */
+
+static int life_add(struct replay_plan *plan, struct replay_life life)
+{
+    if (array_reserve(&plan->lives, &plan->life_capacity, plan->life_count + 1, sizeof(*plan->lives)))
+        return STATUS_NO_MEMORY;
+    life.leader = (uint32_t)plan->life_count;
+    plan->lives[plan->life_count++] = life;
+    return STATUS_OK;
+}
+
+static int lives_of_start(struct replay_plan *plan, struct table *live)
+{
+    for (size_t i = 0; plan->has_start && i < plan->start.segment_count; i++) {
+        const struct segment *segment = &plan->start.segments[i];
+        if (!replay_is_our_segment(plan, segment))
+            continue;
+        if (table_set(live, segment->address, (uint32_t)plan->life_count) ||
+            life_add(plan, (struct replay_life){.address = segment->address, .size = segment->total_size,
+                                                .stream = segment->stream, .last = NONE32, .is_there = true,
+                                                .is_expandable = segment->is_expandable,
+                                                .is_small = !segment->is_large}))
+            return STATUS_NO_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+/* The request that opened a segment tells its class. */
+static bool opens_small(const struct replay_plan *plan, size_t at)
+{
+    uint32_t next = plan->next_request[at];
+    return next != NONE32 && plan->snapshot->entries.size[plan->list[next]] <= ALLOCATOR_SMALL_LIMIT;
+}
+
+static int live_entry(struct replay_plan *plan, struct table *live, size_t at)
+{
+    const struct entries *entries = &plan->snapshot->entries;
+    uint32_t entry = plan->list[at];
+    enum action action = replay_action(plan, at);
+    bool maps = action == ACTION_SEGMENT_MAP;
+    uint32_t known = table_get(live, entries->address[entry], NONE32);
+    if (action == ACTION_SEGMENT_FREE && known != NONE32) {
+        plan->lives[known].last = (uint32_t)at;
+        table_remove(live, entries->address[entry]);
+    }
+    if ((action != ACTION_SEGMENT_ALLOC && !maps) || (maps && known != NONE32))
+        return STATUS_OK;
+    if (table_set(live, entries->address[entry], (uint32_t)plan->life_count))
+        return STATUS_NO_MEMORY;
+    return life_add(plan, (struct replay_life){.address = entries->address[entry], .size = entries->size[entry],
+                                               .stream = plan->snapshot->streams[entries->stream[entry]],
+                                               .first = (uint32_t)at, .last = NONE32, .is_expandable = maps,
+                                               .is_small = opens_small(plan, at)});
+}
+
+/* --- what is known ---------------------------------------------------------------------------------------------- */
+
+static uint32_t pool_find(struct replay_plan *plan, int64_t first, int64_t second)
+{
+    for (uint32_t i = 0; i < plan->pool_count; i++)
+        if (plan->pools[i].id.first == first && plan->pools[i].id.second == second)
+            return i;
+    if (plan->pool_count >= MOST_POOLS ||
+        array_reserve(&plan->pools, &plan->pool_capacity, plan->pool_count + 1, sizeof(*plan->pools)))
+        return NONE32;
+    plan->pools[plan->pool_count] = (struct replay_pool){.id = {first, second}};
+    return (uint32_t)plan->pool_count++;
+}
+
+static int life_knows(struct replay_life *life, uint32_t pool)
+{
+    if (pool == NONE32)
+        return STATUS_NO_MEMORY;
+    life->pool = (uint16_t)pool;
+    life->is_known = true;
+    return STATUS_OK;
+}
+
+/* The plan's pool for one of the snapshot's. */
+static uint32_t pool_of(struct replay_plan *plan, uint32_t pool)
+{
+    return pool_find(plan, plan->snapshot->pools[pool].id[0], plan->snapshot->pools[pool].id[1]);
+}
+
+/* A block that is larger than its request by what would have been split off belongs to a pool that does not split. */
+static void look_at_blocks(struct replay_plan *plan, const struct segment *segment, uint32_t pool)
+{
+    for (uint32_t i = 0; pool && i < segment->block_count; i++) {
+        const struct block *block = &plan->snapshot->end.blocks[segment->first_block + i];
+        if (segment->block_count > 1)
+            plan->pools[pool].is_told = true;
+        else if (block->state != BLOCK_INACTIVE && !segment->is_large && block->requested <= ALLOCATOR_SMALL_LIMIT)
+            plan->pools[pool].no_split = plan->pools[pool].is_told = true;
+    }
+}
+
+static int life_compare(const void *left, const void *right, void *lives)
+{
+    const struct replay_life *all = lives, *a = &all[*(const uint32_t *)left], *b = &all[*(const uint32_t *)right];
+    return a->address != b->address ? a->address < b->address ? -1 : 1 : (a->first > b->first) - (a->first < b->first);
+}
+
+static int sort_lives(struct replay_plan *plan)
+{
+    plan->by_address = malloc((plan->life_count + 1) * sizeof(*plan->by_address));
+    if (!plan->by_address)
+        return STATUS_NO_MEMORY;
+    for (size_t i = 0; i < plan->life_count; i++)
+        plan->by_address[i] = (uint32_t)i;
+    qsort_r(plan->by_address, plan->life_count, sizeof(*plan->by_address), life_compare, plan->lives);
+    return STATUS_OK;
+}
+
+size_t replay_first_life(const struct replay_plan *plan, uint64_t address)
+{
+    size_t low = 0, high = plan->life_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (plan->lives[plan->by_address[middle]].address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Segments that are there at the end name their pool; those of expandable segments are ranges of several mappings. */
+static int learn_from_end(struct replay_plan *plan)
+{
+    const struct state *end = &plan->snapshot->end;
+    for (size_t s = 0; s < end->segment_count; s++) {
+        const struct segment *segment = &end->segments[s];
+        if (!replay_is_our_segment(plan, segment) || segment->pool == NONE32)
+            continue;
+        uint32_t pool = pool_of(plan, segment->pool);
+        if (pool == NONE32)
+            return STATUS_NO_MEMORY;
+        look_at_blocks(plan, segment, pool);
+        for (size_t i = replay_first_life(plan, segment->address); i < plan->life_count; i++) {
+            struct replay_life *life = &plan->lives[plan->by_address[i]];
+            if (life->address - segment->address >= segment->total_size)
+                break;
+            if (life->last == NONE32)
+                life_knows(life, pool);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Newer files say the pool in every entry. */
+static int learn_from_entries(struct replay_plan *plan)
+{
+    const uint32_t *pools = plan->snapshot->entries.pool;
+    for (size_t i = 0; pools && i < plan->life_count; i++) {
+        struct replay_life *life = &plan->lives[i];
+        uint32_t pool = life->is_there ? NONE32 : pools[plan->list[life->first]];
+        if (pool != NONE32 && life_knows(life, pool_of(plan, pool)))
+            return STATUS_NO_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+/* What the user says: pools with their properties, and ranges of entries in which requests went to a pool. */
+static int learn_from_options(struct replay_plan *plan)
+{
+    const struct replay_options *options = &plan->options;
+    for (size_t i = 0; i < options->pool_count; i++) {
+        const struct replay_pool_option *said = &options->pools[i];
+        uint32_t pool = pool_find(plan, said->first, said->second);
+        if (pool == NONE32)
+            return STATUS_NO_MEMORY;
+        plan->pools[pool].no_split = said->no_split;
+        plan->pools[pool].use_on_oom = said->use_on_oom;
+        plan->pools[pool].is_told = true;
+    }
+    for (size_t i = 0; i < options->scope_count; i++) {
+        const struct replay_scope_option *said = &options->scopes[i];
+        for (size_t k = 0; k < plan->life_count; k++) {
+            uint64_t entry = plan->count ? plan->list[plan->lives[k].first] : 0;
+            if (entry >= said->from && entry <= said->to && !plan->lives[k].is_there &&
+                life_knows(&plan->lives[k], pool_find(plan, said->first, said->second)))
+                return STATUS_NO_MEMORY;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* --- lives that share a pool ------------------------------------------------------------------------------------ */
+
+static uint32_t leader_of(const struct replay_plan *plan, uint32_t life)
+{
+    while (plan->lives[life].leader != life)
+        life = plan->lives[life].leader;
+    return life;
+}
+
+uint32_t replay_life_at(const struct replay_plan *plan, size_t at, uint64_t address)
+{
+    uint32_t found = NONE32;
+    for (size_t i = 0; i < plan->life_count; i++) {
+        const struct replay_life *life = &plan->lives[i];
+        if (life->first > at || life->last < at || life->address > address)
+            continue;
+        if (life->is_expandable ? found == NONE32 || plan->lives[found].address < life->address
+                                : address - life->address < life->size)
+            found = (uint32_t)i;
+    }
+    return found;
+}
+
+/* Releases of one captured call, small before large: that is how a pool that goes away is released.  After a step from
+ * large to small, which is how the default pool is, nothing is sure. */
+static void join_drops(struct replay_plan *plan)
+{
+    const uint32_t *contexts = plan->snapshot->entries.context;
+    uint32_t *by_last = calloc(plan->count + 1, sizeof(*by_last)), context = CONTEXT_NONE;
+    bool is_sure = true;
+    for (size_t i = 0; by_last && i < plan->life_count; i++)
+        if (plan->lives[i].last != NONE32)
+            by_last[plan->lives[i].last] = (uint32_t)i + 1;
+    for (size_t i = 0; by_last && i + 1 < plan->count; i++) {
+        if (contexts[plan->list[i]] != context)
+            is_sure = true;
+        context = contexts[plan->list[i]];
+        if (context == CONTEXT_NONE || context != contexts[plan->list[i + 1]] || !by_last[i] || !by_last[i + 1] ||
+            replay_is_own_release(plan, i))
+            continue;
+        uint32_t one = by_last[i] - 1, next = by_last[i + 1] - 1;
+        is_sure &= plan->lives[one].is_small || !plan->lives[next].is_small;
+        if (is_sure)
+            plan->lives[leader_of(plan, next)].leader = leader_of(plan, one);
+    }
+    free(by_last);
+}
+
+int replay_lives_find(struct replay_plan *plan)
+{
+    struct table live = {0};
+    int status = pool_find(plan, 0, 0) == NONE32 ? STATUS_NO_MEMORY : lives_of_start(plan, &live);
+    for (size_t i = 0; i < plan->count && !status; i++) {
+        enum action action = replay_action(plan, i);
+        if (action == ACTION_SEGMENT_ALLOC || action == ACTION_SEGMENT_MAP || action == ACTION_SEGMENT_FREE)
+            status = live_entry(plan, &live, i);
+    }
+    table_free(&live);
+    if (!status)
+        status = sort_lives(plan);
+    if (!status)
+        status = learn_from_end(plan);
+    if (!status)
+        status = learn_from_entries(plan);
+    if (!status)
+        status = learn_from_options(plan);
+    if (!status)
+        join_drops(plan);
+    return status;
+}
+
+/* --- a pool for the others -------------------------------------------------------------------------------------- */
+
+/* What is to be found out about the lives that share a leader. */
+struct class {
+    uint32_t pool;      /* NONE32: not yet */
+    bool is_private, has_small, has_large;
+    bool is_constrained; /* stands in a pair */
+};
+
+static uint32_t new_guess(struct replay_plan *plan)
+{
+    int64_t next = 1;
+    for (size_t i = 0; i < plan->pool_count; i++)
+        if (plan->pools[i].id.first == 0 && plan->pools[i].id.second >= next)
+            next = plan->pools[i].id.second + 1;
+    uint32_t pool = pool_find(plan, 0, next);
+    if (pool != NONE32)
+        plan->pools[pool].is_guess = true;
+    return pool;
+}
+
+static bool is_apart(const struct replay_plan *plan, const struct class *classes, uint32_t leader, uint32_t pool)
+{
+    for (size_t i = 0; i < plan->beliefs.apart_count; i++) {
+        uint32_t one = leader_of(plan, plan->beliefs.apart[i].one), other = leader_of(plan, plan->beliefs.apart[i].other);
+        if ((one == leader && classes[other].pool == pool) || (other == leader && classes[one].pool == pool))
+            return true;
+    }
+    return false;
+}
+
+static uint32_t choose_pool(struct replay_plan *plan, const struct class *classes, uint32_t leader)
+{
+    for (uint32_t pool = classes[leader].is_private ? 1 : 0; pool < plan->pool_count; pool++)
+        if (!classes[leader].is_constrained || !is_apart(plan, classes, leader, pool))
+            return pool;
+    return new_guess(plan);
+}
+
+static void gather_classes(const struct replay_plan *plan, struct class *classes)
+{
+    for (size_t i = 0; i < plan->life_count; i++)
+        classes[i] = (struct class){.pool = NONE32};
+    for (size_t i = 0; i < plan->life_count; i++) {
+        const struct replay_life *life = &plan->lives[i];
+        struct class *class = &classes[leader_of(plan, (uint32_t)i)];
+        class->has_small |= life->is_small;
+        class->has_large |= !life->is_small;
+        class->is_private |= life->last != NONE32 && replay_is_turned(plan, REPLAY_TURN_DEFAULT, life->last);
+        if (life->is_known)
+            class->pool = life->pool;
+    }
+    for (size_t i = 0; i < plan->beliefs.apart_count; i++) {
+        classes[leader_of(plan, plan->beliefs.apart[i].one)].is_constrained = true;
+        classes[leader_of(plan, plan->beliefs.apart[i].other)].is_constrained = true;
+    }
+}
+
+int replay_lives_settle(struct replay_plan *plan)
+{
+    struct class *classes = malloc((plan->life_count + 1) * sizeof(*classes));
+    int status = classes ? STATUS_OK : STATUS_NO_MEMORY;
+    if (classes)
+        gather_classes(plan, classes);
+    for (uint32_t i = 0; i < plan->life_count && !status; i++) {
+        uint32_t leader = leader_of(plan, i);
+        struct class *class = &classes[leader];
+        class->is_private |= class->has_small && class->has_large;
+        if (class->pool == NONE32)
+            class->pool = choose_pool(plan, classes, leader);
+        if (class->pool == NONE32)
+            status = STATUS_NO_MEMORY;
+        else if (!plan->lives[i].is_known)
+            plan->lives[i].pool = (uint16_t)class->pool;
+    }
+    free(classes);
+    return status;
+}
