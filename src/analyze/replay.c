@@ -23,7 +23,7 @@ static int settle(struct replay_plan *plan, struct replay_result *result, struct
     for (int attempt = 0; attempt < MOST_ATTEMPTS && (attempt < FREE_ATTEMPTS || work < MOST_WORK); attempt++) {
         if (replay_lives_settle(plan) || replay_plan_order(plan))
             return error_no_memory(err);
-        int status = replay_run_once(plan, &recorded, result, difference, err);
+        int status = replay_run_once(plan, &recorded, result, difference, &plan->foreigners, err);
         if (status)
             return status;
         work += plan->count;
@@ -106,7 +106,7 @@ static int run_unfollowed(const struct replay_plan *plan, const struct replay_tr
     struct replay_result followed = *result;
     struct replay_trial own = *trial;
     own.conf = recorded_conf(plan);
-    int status = replay_run_once(plan, &own, result, NULL, err);
+    int status = replay_run_once(plan, &own, result, NULL, NULL, err);
     result->difference_entry = followed.difference_entry;
     memcpy(result->difference, followed.difference, sizeof(result->difference));
     result->events = followed.events;
@@ -163,6 +163,7 @@ void replay_plan_free(struct replay_plan *plan)
     free(plan->lives);
     free(plan->by_address);
     free(plan->beliefs.apart);
+    free(plan->foreigners.items);
     table_free(&plan->beliefs.turned);
     free(plan);
 }
@@ -177,7 +178,7 @@ int replay_plan_run(const struct replay_plan *plan, const struct replay_trial *t
         *result = *recorded;
         return STATUS_OK;
     }
-    int status = replay_run_once(plan, trial, result, NULL, err);
+    int status = replay_run_once(plan, trial, result, NULL, NULL, err);
     result->placements = recorded->placements;
     result->explained = recorded->explained;
     memcpy(result->ambiguous, recorded->ambiguous, sizeof(result->ambiguous));

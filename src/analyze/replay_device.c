@@ -1,7 +1,13 @@
 /* The device of a replay.  May use src/snapshot, src/device, src/base. */
 #include "analyze/replay_device.h"
 
+#include "base/array.h"
+
+#include <stdlib.h>
+
 #define CHUNK_END(address) (((address) + PLACEMENT_CHUNK - 1) / PLACEMENT_CHUNK * PLACEMENT_CHUNK)
+#define MOST_AHEAD 100000 /* entries looked at for the end of a hole */
+#define MOST_GUESSES 32   /* at what others hold, for one segment */
 #define USUAL_TOP (UINT64_C(0x7f0000000000))
 #define RESERVE_BASE (UINT64_C(0x200000000000)) /* no cudaMalloc lands there */
 #define RESERVE_ALIGN (UINT64_C(20) << 20)
@@ -54,22 +60,64 @@ static uint64_t place(struct replay_device *device, uint64_t size)
     return placement_get(device->placement, placement_round(size));
 }
 
-static int segment_get(void *self, uint64_t size, int64_t stream, uint64_t *address)
+static bool learn_foreign(struct replay_device *device, struct replay_foreign foreign)
 {
-    struct replay_device *device = self;
-    (void)stream;
-    if (device->follows)
-        return recorded_get(device, address);
-    uint64_t taken = placement_round(size);
-    if (!taken || taken > device->total - device->used) {
-        device->refused = true;
-        return MEMORY_DEVICE_FULL;
+    struct replay_foreigners *learned = &device->learned;
+    foreign.at = (uint32_t)device->at - 1;
+    if (array_reserve(&learned->items, &learned->capacity, learned->count + 1, sizeof(*learned->items)))
+        return false;
+    learned->items[learned->count++] = foreign;
+    return true;
+}
+
+/* A hole begins here of which nothing was known; segments that follow in it show how far it goes. */
+static bool learn_hole(struct replay_device *device, uint64_t address, uint64_t taken)
+{
+    const struct entries *entries = &device->plan->snapshot->entries;
+    uint64_t end = address + taken;
+    size_t last = device->at + MOST_AHEAD < device->plan->count ? device->at + MOST_AHEAD : device->plan->count;
+    for (size_t i = device->at; i < last; i++) {
+        uint32_t entry = device->plan->list[i];
+        if (replay_action(device->plan, i) == ACTION_SEGMENT_ALLOC && entries->address[entry] == end)
+            end += placement_round(entries->size[entry]);
     }
-    *address = place(device, size);
-    if (!*address)
-        return MEMORY_DEVICE_FULL;
-    device->used += taken;
-    return 0;
+    return placement_hole(device->placement, address, end) &&
+           learn_foreign(device, (struct replay_foreign){.kind = REPLAY_FOREIGN_HOLE, .address = address, .size = end - address});
+}
+
+static bool learn_taken(struct replay_device *device, uint64_t address, uint64_t size)
+{
+    return placement_take(device->placement, address, size) &&
+           learn_foreign(device, (struct replay_foreign){.kind = REPLAY_FOREIGN_TAKES, .address = address, .size = size});
+}
+
+/* In the open space: others have what lies above the segment's chunk, and what lies before it in the chunk. */
+static bool learn_below(struct replay_device *device, uint64_t address, uint64_t taken)
+{
+    uint64_t low = placement_low(device->placement), end = CHUNK_END(address + taken);
+    uint64_t start = address / PLACEMENT_CHUNK * PLACEMENT_CHUNK;
+    if (address >= low || (end >= low && start == address))
+        return false;
+    return (end >= low || learn_taken(device, end, low - end)) &&
+           (start == address || learn_taken(device, start, address - start));
+}
+
+/* Not where the rule says: what must have happened for it to be there? */
+static void learn_place(struct replay_device *device, uint64_t ours, uint64_t address, uint64_t taken)
+{
+    for (int attempt = 0; attempt < MOST_GUESSES && ours && ours != address; attempt++) {
+        placement_put(device->placement, ours);
+        uint64_t between = ours < address && address - ours < taken ? address - ours : taken;
+        if (!learn_hole(device, address, taken) && !learn_below(device, address, taken) &&
+            !learn_taken(device, ours, between)) /* somebody else has the place where the rule would have put it */
+            break;
+        ours = placement_get(device->placement, taken);
+    }
+    if (ours == address)
+        return;
+    if (ours)
+        placement_put(device->placement, ours);
+    placement_take(device->placement, address, taken);
 }
 
 void replay_device_takes(struct replay_device *device, uint64_t address, uint64_t size)
@@ -82,11 +130,40 @@ void replay_device_takes(struct replay_device *device, uint64_t address, uint64_
     uint64_t taken = placement_round(size), ours = placement_get(device->placement, taken);
     device->placements++;
     device->explained += ours == address;
-    if (ours == address)
-        return;
-    if (ours)
-        placement_put(device->placement, ours);
-    placement_take(device->placement, address, taken);
+    if (ours != address)
+        learn_place(device, ours, address, taken);
+}
+
+/* What others did by now in the recording, they do here. */
+static void let_foreigners_act(struct replay_device *device)
+{
+    const struct replay_foreigners *all = &device->plan->foreigners;
+    while (device->foreign_next < all->count && all->items[device->foreign_next].at <= device->request) {
+        const struct replay_foreign *foreign = &all->items[device->foreign_next++];
+        if (foreign->kind == REPLAY_FOREIGN_HOLE)
+            placement_hole(device->placement, foreign->address, foreign->address + foreign->size);
+        else if (!placement_take(device->placement, foreign->address, foreign->size))
+            placement_get(device->placement, foreign->size);
+    }
+}
+
+static int segment_get(void *self, uint64_t size, int64_t stream, uint64_t *address)
+{
+    struct replay_device *device = self;
+    (void)stream;
+    if (device->follows)
+        return recorded_get(device, address);
+    uint64_t taken = placement_round(size);
+    if (!taken || taken > device->total - device->used) {
+        device->refused = true;
+        return MEMORY_DEVICE_FULL;
+    }
+    let_foreigners_act(device);
+    *address = place(device, size);
+    if (!*address)
+        return MEMORY_DEVICE_FULL;
+    device->used += taken;
+    return 0;
 }
 
 void replay_device_gives_back(struct replay_device *device, uint64_t address)
@@ -192,6 +269,7 @@ int replay_device_start(struct replay_device *device)
 
 void replay_device_end(struct replay_device *device)
 {
+    free(device->learned.items);
     if (device->placement)
         placement_free(device->placement);
 }

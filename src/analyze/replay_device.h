@@ -29,6 +29,8 @@ struct replay_device {
     struct placement *placement; /* where they go; when following: where the rule would have put them */
     struct replay_seed seeds[REPLAY_SEEDS];
     size_t seed_count, seeds_used;
+    struct replay_foreigners learned; /* when following */
+    size_t foreign_next;              /* else: of the plan's, the next to happen */
     uint64_t reserved_next; /* address space of expandable segments */
 };
 

@@ -56,6 +56,17 @@ struct replay_life {
     bool is_expandable, is_small;
 };
 
+/* What others did to the address space, known from recorded segments that the rule would have put elsewhere. */
+struct replay_foreign {
+    uint32_t at; /* place in the list: before this */
+    enum { REPLAY_FOREIGN_HOLE, REPLAY_FOREIGN_TAKES } kind; /* a hole of theirs opens; they take this range */
+    uint64_t address, size;
+};
+struct replay_foreigners {
+    struct replay_foreign *items;
+    size_t count, capacity;
+};
+
 /* What a trace leaves open, answered one way until a run refutes it. */
 struct replay_pair {
     uint32_t one, other; /* lives that cannot share a pool */
@@ -103,6 +114,7 @@ struct replay_plan {
     size_t life_count, life_capacity;
     uint32_t *by_address; /* of lives */
     struct replay_beliefs beliefs;
+    struct replay_foreigners foreigners;
 
     struct replay_contradictions contradictions;
     struct replay_result recorded; /* of the run under the recorded settings */
@@ -122,7 +134,8 @@ uint32_t replay_life_at(const struct replay_plan *plan, size_t at, uint64_t addr
 int replay_plan_order(struct replay_plan *plan);
 bool replay_is_own_release(const struct replay_plan *plan, size_t at);
 
-/* replay_run.c: one run.  difference may be NULL; it and result say the first one under the recorded settings. */
+/* replay_run.c: one run.  difference may be NULL; it and result say the first one under the recorded settings.
+ * foreigners may be NULL; it gets what the run under the recorded settings showed of them, replacing what it had. */
 enum replay_difference_kind { REPLAY_SAME, REPLAY_OTHER_PLACE, REPLAY_OTHER_RELEASE, REPLAY_OTHER_SIZE, REPLAY_OTHER };
 struct replay_difference {
     enum replay_difference_kind kind;
@@ -131,7 +144,7 @@ struct replay_difference {
     uint32_t request;      /* place in the list of the request that runs, NONE32 */
 };
 int replay_run_once(const struct replay_plan *plan, const struct replay_trial *trial, struct replay_result *result,
-                    struct replay_difference *difference, struct error *err);
+                    struct replay_difference *difference, struct replay_foreigners *foreigners, struct error *err);
 
 /* replay_learn.c: beliefs after a difference; false: nothing left to believe. */
 bool replay_learn(struct replay_plan *plan, const struct replay_difference *difference);

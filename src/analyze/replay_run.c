@@ -418,11 +418,16 @@ static int run_all(struct run *run, struct error *err)
 }
 
 int replay_run_once(const struct replay_plan *plan, const struct replay_trial *trial, struct replay_result *result,
-                    struct replay_difference *difference, struct error *err)
+                    struct replay_difference *difference, struct replay_foreigners *foreigners, struct error *err)
 {
     struct run run = {.plan = plan, .trial = trial, .result = result, .follows = plan->follows && !trial->conf};
     memset(result, 0, sizeof(*result));
     int status = run_all(&run, err);
+    if (foreigners) {
+        free(foreigners->items);
+        *foreigners = run.device.learned;
+        run.device.learned = (struct replay_foreigners){0};
+    }
     replay_device_end(&run.device);
     allocator_free(run.allocator);
     free(run.here);

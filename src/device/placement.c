@@ -22,6 +22,7 @@ struct chunk {
     uint64_t start, end;
     struct piece *pieces;
     size_t count, room;
+    bool stays; /* never given back: others have a part in it that is not shown */
 };
 
 struct range {
@@ -83,6 +84,11 @@ void placement_open(struct placement *p, uint64_t top)
     p->low = top;
 }
 
+uint64_t placement_low(const struct placement *p)
+{
+    return p->low;
+}
+
 /* Pieces of a chunk. */
 
 static bool piece_insert(struct chunk *c, size_t at, struct piece piece)
@@ -134,7 +140,7 @@ static struct chunk *chunk_add(struct placement *p, uint64_t start, uint64_t end
     if (!grow((void **)&p->chunks, &p->room, p->count + 1, sizeof *p->chunks))
         return NULL;
     struct chunk *c = &p->chunks[p->count];
-    *c = (struct chunk){start, end, NULL, 0, 0};
+    *c = (struct chunk){.start = start, .end = end};
     if (!piece_insert(c, 0, (struct piece){start, end, PIECE_HOLE}))
         return NULL;
     p->count++;
@@ -247,7 +253,7 @@ bool placement_put(struct placement *p, uint64_t address)
         c->pieces[k - 1].end = c->pieces[k].end;
         piece_remove(c, k);
     }
-    if (c->count > 1 || c->pieces[0].kind != PIECE_HOLE)
+    if (c->stays || c->count > 1 || c->pieces[0].kind != PIECE_HOLE)
         return true;
     uint64_t start = c->start, end = c->end;
     free(c->pieces);
@@ -335,6 +341,91 @@ bool placement_take(struct placement *p, uint64_t address, uint64_t bytes)
     }
     struct chunk *c = chunk_carve(p, address, size);
     return c && hole_fill(c, 0, address, address + size);
+}
+
+/* Is there anything that is known and not foreign in the range? */
+static bool range_is_known(const struct placement *p, uint64_t start, uint64_t end)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const struct chunk *c = &p->chunks[i];
+        for (size_t k = 0; c->start < end && start < c->end && k < c->count; k++)
+            if (c->pieces[k].start < end && start < c->pieces[k].end && c->pieces[k].kind != PIECE_FOREIGN)
+                return true;
+    }
+    for (size_t i = 0; i < p->gap_count; i++)
+        if (p->gaps[i].start < end && start < p->gaps[i].end)
+            return true;
+    return start < p->low;
+}
+
+/* Chunks end where the range begins, or begin where it ends: what they lose is foreign.  False: the range is inside one. */
+static bool chunk_trim(struct chunk *c, uint64_t start, uint64_t end)
+{
+    if (c->start >= end || c->end <= start)
+        return true;
+    if (c->start < start && c->end > end)
+        return false;
+    for (size_t k = c->count; k-- > 0;) {
+        struct piece *piece = &c->pieces[k];
+        if (piece->start >= start && piece->end <= end) {
+            piece_remove(c, k);
+            continue;
+        }
+        if (piece->start < start && piece->end > start)
+            piece->end = start;
+        else if (piece->end > end && piece->start < end)
+            piece->start = end;
+    }
+    if (c->count) {
+        c->start = c->pieces[0].start;
+        c->end = c->pieces[c->count - 1].end;
+    }
+    return true;
+}
+
+/* The range is foreign and inside one chunk: the foreign piece that holds it opens there. */
+static bool piece_open(struct chunk *c, uint64_t start, uint64_t end)
+{
+    for (size_t k = 0; k < c->count; k++) {
+        if (c->pieces[k].start > start || c->pieces[k].end < end)
+            continue;
+        if (!hole_fill(c, k, start, end))
+            return false;
+        for (size_t i = 0; i < c->count; i++) /* hole_fill leaves holes around a segment; it is the other way here */
+            if (c->pieces[i].start == start)
+                c->pieces[i].kind = PIECE_HOLE;
+            else if (c->pieces[i].end == start || c->pieces[i].start == end)
+                c->pieces[i].kind = c->pieces[i].kind == PIECE_HOLE ? PIECE_FOREIGN : c->pieces[i].kind;
+        return true;
+    }
+    return false;
+}
+
+bool placement_hole(struct placement *p, uint64_t start, uint64_t end)
+{
+    if (start >= end || range_is_known(p, start, end))
+        return false;
+    for (size_t i = 0; i < p->count; i++)
+        if (p->chunks[i].start < start && p->chunks[i].end > end) {
+            if (!piece_open(&p->chunks[i], start, end))
+                return false;
+            struct chunk opened = p->chunks[i]; /* the most recent one from now on */
+            memmove(p->chunks + i, p->chunks + i + 1, (p->count - i - 1) * sizeof opened);
+            p->chunks[p->count - 1] = opened;
+            return true;
+        }
+    for (size_t i = p->count; i-- > 0;) {
+        chunk_trim(&p->chunks[i], start, end);
+        if (!p->chunks[i].count) {
+            free(p->chunks[i].pieces);
+            p->count--;
+            memmove(p->chunks + i, p->chunks + i + 1, (p->count - i) * sizeof *p->chunks);
+        }
+    }
+    struct chunk *c = chunk_add(p, start, end);
+    if (c)
+        c->stays = true;
+    return c != NULL;
 }
 
 bool placement_is_valid(const struct placement *p)

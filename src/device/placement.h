@@ -48,6 +48,11 @@ bool placement_put(struct placement *p, uint64_t address);
 bool placement_seed(struct placement *p, uint64_t address, uint64_t bytes, uint64_t hole_end);
 void placement_open(struct placement *p, uint64_t top);
 bool placement_take(struct placement *p, uint64_t address, uint64_t bytes);
+uint64_t placement_low(const struct placement *p); /* where the open space ends */
+
+/* A hole that the driver turns out to have, in address space of which nothing was known: from now on as if its chunk had
+ * just been made.  False if a segment, a hole or the open space is there, or no memory. */
+bool placement_hole(struct placement *p, uint64_t start, uint64_t end);
 
 /* For tests and debug builds: every invariant (order, no overlap, holes and segments fill their chunk). */
 bool placement_is_valid(const struct placement *p);

@@ -21,14 +21,14 @@
 
 static const struct file {
     const char *name;
-    uint64_t limit;
+    uint64_t limit, limit_entry;
 } files[] = {
     {"train", REPLAY_NO_LIMIT}, {"train_cpp", REPLAY_NO_LIMIT}, {"expandable_mid", REPLAY_NO_LIMIT},
     {"expandable", REPLAY_NO_LIMIT}, {"frag", FRAG_LIMIT}, {"frag_seed11", FRAG_LIMIT}, {"frag_seed13", FRAG_LIMIT},
     {"frag_conf", FRAG_LIMIT}, {"leak_before", REPLAY_NO_LIMIT}, {"leak_after", REPLAY_NO_LIMIT},
     {"kvcache", REPLAY_NO_LIMIT}, {"resnet", REPLAY_NO_LIMIT}, {"whatif", REPLAY_NO_LIMIT},
     {"pressure", PRESSURE_LIMIT}, {"graphs", REPLAY_NO_LIMIT}, {"mempool", REPLAY_NO_LIMIT},
-    {"mempool_oom", MEMPOOL_LIMIT}, {"mempool_end", MEMPOOL_LIMIT},
+    {"mempool_oom", MEMPOOL_LIMIT, MEMPOOL_LIMIT_ENTRY}, {"mempool_end", MEMPOOL_LIMIT, MEMPOOL_LIMIT_ENTRY},
 };
 #define FILES (sizeof(files) / sizeof(files[0]))
 
@@ -82,7 +82,7 @@ static void recordings_are_reproduced_with_pytorchs_own_statistics(void **state)
     int failures = 0;
     for (size_t i = 0; i < FILES; i++) {
         struct snapshot *snapshot = load(files[i].name);
-        struct replay_options options = {.moment = snapshot->entries.count, .limit = files[i].limit};
+        struct replay_options options = {.moment = snapshot->entries.count, .limit = files[i].limit, .limit_entry = files[i].limit_entry};
         struct replay_result result;
         struct error err;
         assert_int_equal(replay_run(snapshot, &options, &result, &err), 0);
@@ -101,7 +101,7 @@ static void summaries_are_pytorchs_byte_for_byte(void **state)
     (void)state;
     for (size_t i = 0; i < FILES; i++) {
         struct snapshot *snapshot = load(files[i].name);
-        struct replay_options options = {.limit = files[i].limit};
+        struct replay_options options = {.limit = files[i].limit, .limit_entry = files[i].limit_entry};
         struct statistics_list list;
         struct error err;
         assert_int_equal(statistics_collect(snapshot, &snapshot->end, replay_statistics, &options, &list, &err), 0);
@@ -151,6 +151,8 @@ static void other_settings_are_predicted(void **state)
         {"whatif", "whatif_conf2", "max_split_size_mb:64", REPLAY_NO_LIMIT},
         {"whatif", "whatif_conf3", "roundup_power2_divisions:8", REPLAY_NO_LIMIT},
         {"whatif", "whatif", "", REPLAY_NO_LIMIT},
+        {"train", "train_conf1", "expandable_segments:True", REPLAY_NO_LIMIT},
+        {"train", "train_conf2", "max_split_size_mb:64", REPLAY_NO_LIMIT},
         {"pressure", "pressure_conf1", "expandable_segments:True", PRESSURE_LIMIT},
         {"pressure", "pressure_conf2", "max_split_size_mb:64", PRESSURE_LIMIT},
         {"pressure", "pressure_conf3", "garbage_collection_threshold:0.7", PRESSURE_LIMIT},
@@ -166,6 +168,71 @@ static void other_settings_are_predicted(void **state)
         snapshot_free(snapshot);
     }
     assert_int_equal(failures, 0);
+}
+
+/* The third run of this program under other settings went another way in a few small blocks. */
+static void peaks_and_segments_of_a_training_job_are_predicted(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {"allocated_bytes.all.peak", "reserved_bytes.all.peak", "segment.all.peak",
+                                         "segment.all.allocated", "num_device_alloc"};
+    struct snapshot *snapshot = load("train");
+    struct replay_options options = {.moment = snapshot->entries.count, .limit = REPLAY_NO_LIMIT,
+                                     .conf = "roundup_power2_divisions:8"};
+    struct replay_result result;
+    struct error err;
+    assert_int_equal(replay_run(snapshot, &options, &result, &err), 0);
+    cJSON *answers = cJSON_Parse(read_whole("train_conf3", ".stats.json"));
+    const struct memory_stats_key *keys = memory_stats_keys();
+    int found = 0;
+    for (int i = 0; i < MEMORY_STATS_KEYS; i++)
+        for (size_t k = 0; k < sizeof(wanted) / sizeof(wanted[0]); k++) {
+            if (strcmp(keys[i].name, wanted[k]) != 0)
+                continue;
+            found++;
+            const cJSON *answer = cJSON_GetObjectItemCaseSensitive(answers, wanted[k]);
+            assert_int_equal(memory_stats_value(&result.stats, &keys[i]), (int64_t)answer->valuedouble);
+        }
+    assert_int_equal(found, sizeof(wanted) / sizeof(wanted[0]));
+    cJSON_Delete(answers);
+    snapshot_free(snapshot);
+}
+
+/* How many recorded segments lie where the rule puts them. */
+static void the_rule_explains_every_placement_where_nobody_else_took_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t limit, placements;
+    } cases[] = {{"pressure", PRESSURE_LIMIT, 140}, {"frag", FRAG_LIMIT, 153}, {"frag_conf", FRAG_LIMIT, 482},
+                 {"whatif", REPLAY_NO_LIMIT, 64}, {"kvcache", REPLAY_NO_LIMIT, 5}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct snapshot *snapshot = load(cases[i].name);
+        struct replay_options options = {.moment = snapshot->entries.count, .limit = cases[i].limit};
+        struct replay_result result;
+        struct error err;
+        assert_int_equal(replay_run(snapshot, &options, &result, &err), 0);
+        assert_int_equal(result.placements, cases[i].placements);
+        assert_int_equal(result.explained, cases[i].placements);
+        snapshot_free(snapshot);
+    }
+}
+
+/* With what others did learned from the recording, its own settings put everything where it was. */
+static void a_prediction_under_the_recorded_settings_is_the_recording(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"train", "resnet", "train_cpp", "leak_after", "kvcache", "whatif"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct snapshot *snapshot = load(names[i]);
+        struct replay_options options = {.moment = snapshot->entries.count, .limit = REPLAY_NO_LIMIT, .conf = ""};
+        struct replay_result result;
+        struct error err;
+        assert_int_equal(replay_run(snapshot, &options, &result, &err), 0);
+        assert_int_equal(different_keys(names[i], &result.stats), 0);
+        snapshot_free(snapshot);
+    }
 }
 
 static void what_cannot_be_replayed_says_so(void **state)
@@ -203,6 +270,9 @@ int main(void)
         cmocka_unit_test(summaries_are_pytorchs_byte_for_byte),
         cmocka_unit_test(a_changed_entry_is_found),
         cmocka_unit_test(other_settings_are_predicted),
+        cmocka_unit_test(peaks_and_segments_of_a_training_job_are_predicted),
+        cmocka_unit_test(the_rule_explains_every_placement_where_nobody_else_took_memory),
+        cmocka_unit_test(a_prediction_under_the_recorded_settings_is_the_recording),
         cmocka_unit_test(what_cannot_be_replayed_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,269 @@
+/* The search for settings.  May use src/snapshot, src/base and the analysis' replay. */
+#include "analyze/tune.h"
+
+#include "analyze/tune_settings.h"
+#include "analyze/tune_trials.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SEEDS 4        /* the best few whose neighbours are tried in a round */
+#define LEAST_TRIED 64 /* not content with less, as long as there is something to try */
+
+struct search {
+    const struct tune_options *options;
+    struct replay_plan *plan;
+    struct tune_space space;
+    struct tune_trials trials; /* [0]: the recorded settings */
+    struct text kept, scratch;
+    const char *recorded;
+    size_t *order; /* trials by merit, equal outcomes once */
+    size_t distinct;
+};
+
+static int64_t peak(const struct replay_result *result)
+{
+    return result->stats.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak;
+}
+
+static int64_t calls(const struct replay_result *result)
+{
+    return result->stats.num_device_alloc + result->stats.num_device_free;
+}
+
+/* --- merit ------------------------------------------------------------------------------------------------------- */
+
+static int sign(int64_t a, int64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+/* Below 0: a is the better one.  0: no number tells them apart. */
+static int compare_outcomes(const struct replay_result *a, const struct replay_result *b, bool limited)
+{
+    const int orders[] = {
+        sign(a->stats.num_ooms, b->stats.num_ooms),
+        limited ? sign(calls(a), calls(b)) : 0,
+        sign(peak(a), peak(b)),
+        sign(a->stats.num_device_alloc, b->stats.num_device_alloc),
+        sign(a->stats.num_device_free, b->stats.num_device_free),
+        sign(a->stats.num_alloc_retries, b->stats.num_alloc_retries),
+        sign((int64_t)a->fragmentation_waste, (int64_t)b->fragmentation_waste),
+        sign((int64_t)a->rounding_waste, (int64_t)b->rounding_waste),
+    };
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++)
+        if (orders[i])
+            return orders[i];
+    return 0;
+}
+
+static int compare_trials(const void *left, const void *right, void *self)
+{
+    const struct search *search = self;
+    const struct tune_trial *a = &search->trials.items[*(const size_t *)left];
+    const struct tune_trial *b = &search->trials.items[*(const size_t *)right];
+    int order = compare_outcomes(&a->result, &b->result, search->space.collects);
+    if (!order)
+        order = sign((int64_t)strlen(a->conf), (int64_t)strlen(b->conf));
+    return order ? order : strcmp(a->conf, b->conf);
+}
+
+static bool alike(const struct search *search, size_t a, size_t b)
+{
+    return compare_outcomes(&search->trials.items[a].result, &search->trials.items[b].result, false) == 0;
+}
+
+static int rank(struct search *search)
+{
+    size_t count = search->trials.count;
+    size_t *order = realloc(search->order, count * sizeof(*order));
+    if (!order)
+        return STATUS_NO_MEMORY;
+    search->order = order;
+    for (size_t i = 0; i < count; i++)
+        order[i] = i;
+    qsort_r(order, count, sizeof(*order), compare_trials, search);
+    search->distinct = 1;
+    for (size_t i = 1; i < count; i++)
+        if (!alike(search, order[i], order[search->distinct - 1]))
+            order[search->distinct++] = order[i];
+    return STATUS_OK;
+}
+
+/* --- the search -------------------------------------------------------------------------------------------------- */
+
+static int add(void *self, const struct tune_setting *setting)
+{
+    struct search *search = self;
+    if (search->trials.count >= TUNE_MOST)
+        return STATUS_OK;
+    text_clear(&search->scratch);
+    tune_setting_write(setting, text_string(&search->kept), &search->scratch);
+    if (text_failed(&search->scratch))
+        return STATUS_NO_MEMORY;
+    return tune_trials_add(&search->trials, setting, text_string(&search->scratch));
+}
+
+static int run_from(struct search *search, size_t first, struct error *err)
+{
+    const struct tune_options *options = search->options;
+    const struct tune_runner runner = {search->plan, options->replay.limit, options->replay.limit_entry,
+                                       options->threads, options->progress};
+    int status = tune_trials_run(&search->trials, first, &runner, err);
+    if (!status && rank(search))
+        return error_no_memory(err);
+    return status;
+}
+
+/* Neighbours of the best that had no such turn yet. */
+static int add_neighbours(struct search *search)
+{
+    int status = STATUS_OK;
+    for (size_t i = 0, seeds = 0; i < search->distinct && seeds < SEEDS && !status; i++) {
+        struct tune_trial *trial = &search->trials.items[search->order[i]];
+        if (trial->is_seed)
+            continue;
+        trial->is_seed = true;
+        seeds++;
+        const struct tune_setting setting = trial->setting; /* adding moves the trials */
+        status = tune_neighbours(&search->space, &setting, add, search);
+    }
+    return status;
+}
+
+static int refine(struct search *search, struct error *err)
+{
+    for (;;) {
+        size_t first = search->trials.count, best = search->order[0];
+        if (add_neighbours(search))
+            return error_no_memory(err);
+        if (search->trials.count == first)
+            return STATUS_OK;
+        int status = run_from(search, first, err);
+        if (status || (search->order[0] == best && search->trials.count >= LEAST_TRIED))
+            return status;
+    }
+}
+
+static const char *recorded_conf(const struct snapshot *snapshot)
+{
+    value content;
+    if (!snapshot_get_setting(snapshot, "PYTORCH_CUDA_ALLOC_CONF", &content) || value_kind(content) != VALUE_STRING)
+        return "";
+    return snapshot_object_text(snapshot, (uint32_t)value_payload(content), NULL);
+}
+
+static int search_all(struct search *search, const struct snapshot *snapshot, struct error *err)
+{
+    const struct replay_options *replay = &search->options->replay;
+    const struct tune_setting as_recorded = {.last = TUNE_LAST_ENTRY};
+    search->recorded = recorded_conf(snapshot);
+    if (tune_space_find(snapshot, replay, search->recorded, &search->space))
+        return error_no_memory(err);
+    tune_kept(search->recorded, search->space.collects, &search->kept);
+    if (text_failed(&search->kept) || tune_trials_add(&search->trials, &as_recorded, search->recorded) ||
+        tune_grid(&search->space, add, search))
+        return error_no_memory(err);
+    int status = replay_plan_new(snapshot, replay, &search->plan, err);
+    if (!status)
+        status = run_from(search, 0, err);
+    return status ? status : refine(search, err);
+}
+
+/* --- the result -------------------------------------------------------------------------------------------------- */
+
+static int row_of(const struct tune_trial *trial, const struct replay_result *recorded, struct tune_row *row)
+{
+    *row = (struct tune_row){.conf = strdup(trial->conf), .replay = trial->result};
+    row->saved = peak(recorded) - peak(&trial->result);
+    row->extra_calls = calls(&trial->result) - calls(recorded);
+    row->fits = trial->result.stats.num_ooms == 0;
+    return row->conf ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static bool is_gain(const struct tune_row *row, const struct tune_row *baseline)
+{
+    const struct memory_stats *stats = &row->replay.stats, *before = &baseline->replay.stats;
+    if (stats->num_ooms != before->num_ooms)
+        return stats->num_ooms < before->num_ooms;
+    return stats->num_alloc_retries < before->num_alloc_retries || row->saved > peak(&baseline->replay) / 100;
+}
+
+static int rows_of(const struct search *search, struct tune_result *result)
+{
+    const struct tune_trial *trials = search->trials.items;
+    if (row_of(&trials[0], &trials[0].result, &result->baseline))
+        return STATUS_NO_MEMORY;
+    result->rows = calloc(search->distinct, sizeof(*result->rows));
+    if (!result->rows)
+        return STATUS_NO_MEMORY;
+    for (size_t i = 0; i < search->distinct; i++) {
+        const struct tune_trial *trial = &trials[search->order[i]];
+        result->fits = result->fits || trial->result.stats.num_ooms == 0;
+        if (compare_outcomes(&trial->result, &trials[0].result, search->space.collects) >= 0)
+            break; /* the baseline, or alike; what follows is worse */
+        if (row_of(trial, &trials[0].result, &result->rows[result->count]))
+            return STATUS_NO_MEMORY;
+        result->count++;
+    }
+    result->gains = result->count && is_gain(&result->rows[0], &result->baseline);
+    result->tried = search->trials.count;
+    return STATUS_OK;
+}
+
+/* Nothing fits: what would each have reserved, had there been no limit? */
+static int find_least(struct search *search, struct tune_result *result, struct error *err)
+{
+    const struct tune_runner runner = {search->plan, REPLAY_NO_LIMIT, 0, search->options->threads, NULL};
+    int status = tune_trials_run(&search->trials, 0, &runner, err);
+    if (status)
+        return status;
+    search->space.collects = false; /* in the order that holds without a limit */
+    if (rank(search))
+        return error_no_memory(err);
+    const struct tune_trial *least = &search->trials.items[search->order[0]];
+    result->least_peak = (uint64_t)peak(&least->result);
+    result->least_conf = strdup(least->conf);
+    return result->least_conf ? STATUS_OK : error_no_memory(err);
+}
+
+static uint64_t recorded_ooms(const struct snapshot *snapshot, const struct replay_options *options)
+{
+    const struct entries *entries = &snapshot->entries;
+    uint64_t count = 0;
+    for (size_t i = 0; i < entries->count && i < options->moment; i++)
+        count += entries->action[i] == ACTION_OOM && entries->device[i] == options->device &&
+                 (entries->process ? entries->process[i] : 0) == options->process;
+    return count;
+}
+
+int tune_run(const struct snapshot *snapshot, const struct tune_options *options, struct tune_result *result,
+             struct error *err)
+{
+    struct search search = {.options = options};
+    *result = (struct tune_result){0};
+    int status = search_all(&search, snapshot, err);
+    if (!status && rows_of(&search, result))
+        status = error_no_memory(err);
+    if (!status && !result->fits)
+        status = find_least(&search, result, err);
+    result->recorded_ooms = recorded_ooms(snapshot, &options->replay);
+    if (status)
+        tune_free(result);
+    replay_plan_free(search.plan);
+    tune_trials_free(&search.trials);
+    text_free(&search.kept);
+    text_free(&search.scratch);
+    free(search.order);
+    return status;
+}
+
+void tune_free(struct tune_result *result)
+{
+    for (size_t i = 0; i < result->count; i++)
+        free(result->rows[i].conf);
+    free(result->rows);
+    free(result->baseline.conf);
+    free(result->least_conf);
+    *result = (struct tune_result){0};
+}

@@ -1,0 +1,53 @@
+/*
+ * The settings of PyTorch's allocator under which a recording's requests would have needed least: a grid over what
+ * PYTORCH_CUDA_ALLOC_CONF offers, then refinement around the best, every one of them by an exact replay (replay.h).
+ *
+ * Of the recorded settings, options that the search does not touch stay as they are.  In order of merit come: fewer
+ * failures; under a limit, fewer calls of the device; less reserved at the peak; fewer device allocations; the shorter
+ * text.  Of settings with equal outcomes only the first remains.  The result does not depend on the number of threads.
+ * No global state.  Cost: up to TUNE_MOST replays (twice that when nothing fits), on all cores.
+ */
+#ifndef ANALYZE_TUNE_H
+#define ANALYZE_TUNE_H
+
+#include "analyze/replay.h"
+
+#define TUNE_MOST 128 /* settings tried */
+
+struct tune_options {
+    struct replay_options replay; /* conf does not count; the limit is what has to be met */
+    unsigned threads;             /* 0: one for each core */
+    void (*progress)(uint64_t tried); /* of TUNE_MOST, from any thread; NULL: nobody wants to know */
+};
+
+struct tune_row {
+    char *conf;
+    struct replay_result replay;
+    int64_t saved;       /* bytes less reserved at the peak than under the recorded settings */
+    int64_t extra_calls; /* of the device, allocations and frees, more than under them */
+    bool fits;           /* no request failed */
+};
+
+struct tune_result {
+    struct tune_row baseline;  /* the recorded settings, predicted like the others */
+    struct tune_row *rows;     /* better than these, no two alike, best first */
+    size_t count;
+    size_t tried;
+    bool gains;                /* rows[0] is worth a change: less fails, less is retried, or 1% less is reserved */
+    bool fits;                 /* some setting, the recorded ones included, serves every request */
+    uint64_t recorded_ooms;    /* requests that failed in the recording */
+    uint64_t least_peak;       /* if nothing fits: the least that any setting would have reserved without the limit */
+    char *least_conf;          /* and which */
+};
+
+/* 0, or as replay_plan_new() fails.  tune_free() afterwards, not after a failure. */
+int tune_run(const struct snapshot *snapshot, const struct tune_options *options, struct tune_result *result,
+             struct error *err);
+void tune_free(struct tune_result *result);
+
+static inline uint64_t tune_peak(const struct tune_row *row)
+{
+    return (uint64_t)row->replay.stats.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak;
+}
+
+#endif
