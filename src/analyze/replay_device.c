@@ -44,8 +44,10 @@ static int recorded_get(struct replay_device *device, uint64_t *address)
 static bool take_seed(struct replay_device *device, const struct replay_seed *seed)
 {
     uint64_t taken = placement_round(seed->size), end = seed->address + taken;
-    const struct replay_seed *last = device->seeds_used ? &device->seeds[device->seeds_used - 1] : NULL;
-    bool same = last && last->address / PLACEMENT_CHUNK == seed->address / PLACEMENT_CHUNK && last->address < seed->address;
+    bool same = false; /* an earlier one has brought it */
+    for (size_t i = 0; i < device->seeds_used; i++)
+        same |= device->seeds[i].address / PLACEMENT_CHUNK == seed->address / PLACEMENT_CHUNK &&
+                device->seeds[i].address < seed->address;
     device->seeds_used++;
     return same ? placement_take(device->placement, seed->address, taken)
                 : placement_seed(device->placement, seed->address, taken, CHUNK_END(end));
@@ -102,13 +104,27 @@ static bool learn_below(struct replay_device *device, uint64_t address, uint64_t
            (start == address || learn_taken(device, start, address - start));
 }
 
+/* A hole that was found and passed over for one in a chunk that is known: its own chunk is older, then. */
+static bool learn_age(struct replay_device *device, uint64_t ours)
+{
+    for (size_t i = 0; i < device->learned.count; i++) {
+        struct replay_foreign *foreign = &device->learned.items[i];
+        if (foreign->kind != REPLAY_FOREIGN_HOLE || foreign->is_old || ours < foreign->address ||
+            ours - foreign->address >= foreign->size)
+            continue;
+        foreign->is_old = true;
+        return placement_age(device->placement, ours);
+    }
+    return false;
+}
+
 /* Not where the rule says: what must have happened for it to be there? */
 static void learn_place(struct replay_device *device, uint64_t ours, uint64_t address, uint64_t taken)
 {
     for (int attempt = 0; attempt < MOST_GUESSES && ours && ours != address; attempt++) {
         placement_put(device->placement, ours);
         uint64_t between = ours < address && address - ours < taken ? address - ours : taken;
-        if (!learn_hole(device, address, taken) && !learn_below(device, address, taken) &&
+        if (!learn_hole(device, address, taken) && !learn_below(device, address, taken) && !learn_age(device, ours) &&
             !learn_taken(device, ours, between)) /* somebody else has the place where the rule would have put it */
             break;
         ours = placement_get(device->placement, taken);
@@ -134,6 +150,12 @@ void replay_device_takes(struct replay_device *device, uint64_t address, uint64_
         learn_place(device, ours, address, taken);
 }
 
+static void find_hole(struct replay_device *device, const struct replay_foreign *foreign)
+{
+    if (placement_hole(device->placement, foreign->address, foreign->address + foreign->size) && foreign->is_old)
+        placement_age(device->placement, foreign->address);
+}
+
 /* What others did by now in the recording, they do here. */
 static void let_foreigners_act(struct replay_device *device)
 {
@@ -141,7 +163,7 @@ static void let_foreigners_act(struct replay_device *device)
     while (device->foreign_next < all->count && all->items[device->foreign_next].at <= device->request) {
         const struct replay_foreign *foreign = &all->items[device->foreign_next++];
         if (foreign->kind == REPLAY_FOREIGN_HOLE)
-            placement_hole(device->placement, foreign->address, foreign->address + foreign->size);
+            find_hole(device, foreign);
         else if (!placement_take(device->placement, foreign->address, foreign->size))
             placement_get(device->placement, foreign->size);
     }

@@ -60,6 +60,7 @@ struct replay_life {
 struct replay_foreign {
     uint32_t at; /* place in the list: before this */
     enum { REPLAY_FOREIGN_HOLE, REPLAY_FOREIGN_TAKES } kind; /* a hole of theirs opens; they take this range */
+    bool is_old; /* the hole's chunk is older than those that are known */
     uint64_t address, size;
 };
 struct replay_foreigners {

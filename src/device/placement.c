@@ -428,6 +428,19 @@ bool placement_hole(struct placement *p, uint64_t start, uint64_t end)
     return c != NULL;
 }
 
+bool placement_age(struct placement *p, uint64_t address)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        struct chunk aged = p->chunks[i];
+        if (address < aged.start || address >= aged.end)
+            continue;
+        memmove(p->chunks + 1, p->chunks, i * sizeof aged);
+        p->chunks[0] = aged;
+        return true;
+    }
+    return false;
+}
+
 bool placement_is_valid(const struct placement *p)
 {
     for (size_t i = 0; i < p->count; i++) {

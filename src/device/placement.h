@@ -54,6 +54,9 @@ uint64_t placement_low(const struct placement *p); /* where the open space ends 
  * just been made.  False if a segment, a hole or the open space is there, or no memory. */
 bool placement_hole(struct placement *p, uint64_t start, uint64_t end);
 
+/* The chunk that holds address becomes the oldest.  False: there is none. */
+bool placement_age(struct placement *p, uint64_t address);
+
 /* For tests and debug builds: every invariant (order, no overlap, holes and segments fill their chunk). */
 bool placement_is_valid(const struct placement *p);
 
