@@ -94,7 +94,8 @@ static void result_out(struct emitter *emitter, const char *conf, const struct r
 static void contradictions_out(struct emitter *emitter, const struct replay_contradictions *contradictions)
 {
     static const char *const what[REPLAY_CONTRADICTIONS] = {
-        [REPLAY_UNKNOWN_FREE] = "a free of what nothing holds", [REPLAY_OVERLAP] = "an allocation over another one",
+        [REPLAY_UNKNOWN_FREE] = "a free of what nothing holds", [REPLAY_UNKNOWN_SEGMENT] = "a release of a segment that is not there",
+        [REPLAY_OVERLAP] = "an allocation over another one",
         [REPLAY_SENSELESS] = "a size or an address that no memory has"};
     for (int kind = 0; kind < REPLAY_CONTRADICTIONS; kind++)
         if (contradictions->counts[kind])
@@ -102,28 +103,25 @@ static void contradictions_out(struct emitter *emitter, const struct replay_cont
                          contradictions->counts[kind], contradictions->first[kind]);
 }
 
+static void difference_out(struct emitter *emitter, const struct replay_result *result)
+{
+    if (result->at_end)
+        emitter_note(emitter, "not exact: at the end: %s", result->difference);
+    else
+        emitter_note(emitter, "not exact: entry %" PRIu64 ": %s", result->difference_entry, result->difference);
+}
+
 static void notes_out(struct emitter *emitter, const struct replay_result *result, bool recorded)
 {
     if (recorded && !result->exact && result->difference[0])
-        emitter_note(emitter, "not exact: entry %" PRIu64 ": %s", result->difference_entry, result->difference);
+        difference_out(emitter, result);
     if (result->approximate)
-        emitter_note(emitter, "approximate: the recording's beginning is lost, or it does not tell sizes and streams");
+        emitter_note(emitter, "approximate: %s",
+                     result->lost_beginning ? "the beginning of the recording is lost, what was there is rebuilt from its end"
+                                            : "the recording tells requests only, not what an allocator did with them");
     if (result->ambiguous[0])
         emitter_note(emitter, "ambiguous: what the pools did fits the recording in several ways; tell %s", result->ambiguous);
     contradictions_out(emitter, &result->contradictions);
-}
-
-/* The device to look at: the selected one, or that of the first entry. */
-static void choose_device(const struct load *load, struct replay_options *options)
-{
-    const struct entries *entries = &load->snapshot->entries;
-    options->moment = load->moment;
-    if (entries->count) {
-        options->process = entries->process ? entries->process[0] : 0;
-        options->device = entries->device[0];
-    }
-    if (load->selection.device >= 0)
-        options->device = (uint16_t)load->selection.device;
 }
 
 static void verify_json(struct emitter *emitter, const struct replay_result *result)
@@ -158,7 +156,7 @@ static int verify_out(const struct replay_plan *plan, const struct replay_option
     if (result.exact)
         emitter_note(emitter, "exact: %" PRIu64 " events, every address and every block at the end", result.events);
     else if (result.difference[0])
-        emitter_note(emitter, "not exact: entry %" PRIu64 ": %s", result.difference_entry, result.difference);
+        difference_out(emitter, &result);
     else
         emitter_note(emitter, "not exact: the recording has no events of a caching allocator to compare");
     notes_out(emitter, &result, false);
@@ -220,7 +218,7 @@ static int replay_command(struct command_line *line)
         status = load_open(line, line->arguments[0], 0, &load);
     if (status)
         return status;
-    choose_device(&load, &options);
+    replay_options_device(&load, &options);
     status = command_open_output(line, CONTENT_TEXT, NULL, &output);
     if (!status) {
         struct emitter_options emitter_options = command_emitter_options(line);

@@ -20,7 +20,7 @@ void help_commands_text(struct text *text)
     text_add(text, "usage: cudamem COMMAND [OPTIONS] [FILE[@MOMENT]...]\n\n");
     for (size_t i = 0; i < command_count; i++)
         text_printf(text, "  %-12s%s\n", commands[i]->name, commands[i]->summary);
-    text_add(text, "\nFILE is a snapshot.bin, a PyTorch snapshot pickle or a ring file; snapshot.bin by default.\n"
+    text_add(text, "\nFILE is a snapshot.bin, a PyTorch snapshot pickle, a ring file or an RMM log; snapshot.bin by default.\n"
                    "cudamem COMMAND -h shows a command's options, cudamem help COMMAND its manual page.\n");
 }
 

@@ -80,3 +80,15 @@ int replay_options_pools(const struct command_line *line, struct replay_options 
     }
     return EXIT_DONE;
 }
+
+void replay_options_device(const struct load *load, struct replay_options *options)
+{
+    const struct entries *entries = &load->snapshot->entries;
+    options->moment = load->moment;
+    if (entries->count) {
+        options->process = entries->process ? entries->process[0] : 0;
+        options->device = entries->device[0];
+    }
+    if (load->selection.device >= 0)
+        options->device = (uint16_t)load->selection.device;
+}

@@ -4,6 +4,7 @@
 
 #include "analyze/replay.h"
 #include "tools/command.h"
+#include "tools/load.h"
 
 #define OPTIONS_LIMIT {"memory-limit", 0, "SIZE[@ENTRY]", OPTION_TEXT, "the limit that the allocator had, from this entry on"}
 
@@ -17,5 +18,8 @@ int replay_options_limit(const struct command_line *line, struct replay_options 
 
 /* Fills pools and scopes of *options, which live as long as the process.  0, or an exit status after a line. */
 int replay_options_pools(const struct command_line *line, struct replay_options *options);
+
+/* The device to look at, the selected one or that of the first entry, and the moment: into *options. */
+void replay_options_device(const struct load *load, struct replay_options *options);
 
 #endif

@@ -14,19 +14,30 @@
 #define FREE_ATTEMPTS 8
 #define MOST_UNTOLD 6                 /* pools of which both ways are tried */
 
+/* Of the differences of several attempts the furthest is the one to tell: what was believed held until there. */
+static void keep_furthest(struct replay_result *furthest, const struct replay_result *result)
+{
+    if (furthest->difference[0] && furthest->difference_entry >= result->difference_entry)
+        return;
+    furthest->difference_entry = result->difference_entry;
+    furthest->at_end = result->at_end;
+    memcpy(furthest->difference, result->difference, sizeof(furthest->difference));
+}
+
 /* Run, learn from the difference, run again, until nothing differs or nothing is left to learn. */
 static int settle(struct replay_plan *plan, struct replay_result *result, struct replay_difference *difference,
-                  struct error *err)
+                  struct replay_result *furthest, struct error *err)
 {
-    const struct replay_trial recorded = {.limit = plan->options.limit, .limit_entry = plan->options.limit_entry};
     uint64_t work = 0;
     for (int attempt = 0; attempt < MOST_ATTEMPTS && (attempt < FREE_ATTEMPTS || work < MOST_WORK); attempt++) {
         if (replay_lives_settle(plan) || replay_plan_order(plan))
             return error_no_memory(err);
-        int status = replay_run_once(plan, &recorded, result, difference, &plan->foreigners, err);
+        int status = replay_run_once(plan, &plan->trial, result, difference, &plan->foreigners, err);
         if (status)
             return status;
         work += plan->count;
+        if (difference->kind)
+            keep_furthest(furthest, result);
         if (!difference->kind || plan->has_start || !replay_learn(plan, difference))
             return STATUS_OK;
     }
@@ -64,17 +75,17 @@ static void name_ambiguous(struct replay_result *result, const struct replay_pla
 
 /* Every way in which the pools may split; the first that reproduces the recording is taken, and another one that does,
  * with other statistics, makes it ambiguous. */
-static int try_ways(struct replay_plan *plan, struct replay_result *result, struct error *err)
+static int try_ways(struct replay_plan *plan, struct replay_result *result, struct replay_difference *difference,
+                    struct replay_result *furthest, struct error *err)
 {
     uint32_t untold[MOST_UNTOLD];
     size_t count = untold_pools(plan, untold), chosen = SIZE_MAX, differing = 0;
-    struct replay_difference difference;
     struct replay_result way_result;
     int status = STATUS_OK;
     for (size_t way = 0; way < (size_t)1 << count && !status; way++) {
         choose_way(plan, untold, count, way);
-        status = settle(plan, &way_result, &difference, err);
-        if (status || difference.kind)
+        status = settle(plan, &way_result, difference, furthest, err);
+        if (status || difference->kind)
             continue;
         if (chosen == SIZE_MAX) {
             chosen = way;
@@ -86,17 +97,17 @@ static int try_ways(struct replay_plan *plan, struct replay_result *result, stru
     if (status)
         return status;
     choose_way(plan, untold, count, chosen == SIZE_MAX ? 0 : chosen);
-    status = settle(plan, result, &difference, err);
+    status = settle(plan, result, difference, furthest, err);
     name_ambiguous(result, plan, untold, count, differing);
     return status;
 }
 
-static const char *recorded_conf(const struct replay_plan *plan)
+const char *replay_recorded_conf(const struct snapshot *snapshot)
 {
     value content;
-    if (!snapshot_get_setting(plan->snapshot, "PYTORCH_CUDA_ALLOC_CONF", &content) || value_kind(content) != VALUE_STRING)
+    if (!snapshot_get_setting(snapshot, "PYTORCH_CUDA_ALLOC_CONF", &content) || value_kind(content) != VALUE_STRING)
         return "";
-    return snapshot_object_text(plan->snapshot, (uint32_t)value_payload(content), NULL);
+    return snapshot_object_text(snapshot, (uint32_t)value_payload(content), NULL);
 }
 
 /* What cannot be followed is run under the recorded settings with addresses of our own. */
@@ -105,9 +116,10 @@ static int run_unfollowed(const struct replay_plan *plan, const struct replay_tr
 {
     struct replay_result followed = *result;
     struct replay_trial own = *trial;
-    own.conf = recorded_conf(plan);
+    own.conf = replay_recorded_conf(plan->snapshot);
     int status = replay_run_once(plan, &own, result, NULL, NULL, err);
     result->difference_entry = followed.difference_entry;
+    result->at_end = followed.at_end;
     memcpy(result->difference, followed.difference, sizeof(result->difference));
     result->events = followed.events;
     result->placements = followed.placements;
@@ -115,16 +127,53 @@ static int run_unfollowed(const struct replay_plan *plan, const struct replay_tr
     return status;
 }
 
+/* A segment that is not there is a fact, whatever is believed of pools. */
+static void name_difference(struct replay_plan *plan, const struct replay_result *furthest)
+{
+    struct replay_result *recorded = &plan->recorded;
+    recorded->difference_entry = furthest->difference_entry;
+    recorded->at_end = furthest->at_end;
+    memcpy(recorded->difference, furthest->difference, sizeof(recorded->difference));
+    bool is_opening = furthest->difference_entry < plan->snapshot->entries.count &&
+                      plan->snapshot->entries.action[furthest->difference_entry] == ACTION_SEGMENT_ALLOC;
+    if (!plan->contradictions.counts[REPLAY_UNKNOWN_SEGMENT] || is_opening)
+        return;
+    recorded->at_end = false;
+    recorded->difference_entry = plan->contradictions.first[REPLAY_UNKNOWN_SEGMENT];
+    snprintf(recorded->difference, sizeof(recorded->difference), "a release of a segment that is not there");
+}
+
+static int settle_under(struct replay_plan *plan, uint64_t limit, struct replay_difference *difference,
+                        struct replay_result *furthest, struct error *err)
+{
+    uint32_t untold[MOST_UNTOLD];
+    plan->trial = (struct replay_trial){.limit = limit, .limit_entry = plan->options.limit_entry};
+    int status = settle(plan, &plan->recorded, difference, furthest, err);
+    if (!status && !plan->has_start && untold_pools(plan, untold))
+        status = try_ways(plan, &plan->recorded, difference, furthest, err);
+    if (!status && difference->kind)
+        name_difference(plan, furthest);
+    return status;
+}
+
+static void forget(struct replay_plan *plan)
+{
+    plan->beliefs.apart_count = 0;
+    table_free(&plan->beliefs.turned);
+}
+
+/* A limit that is asked about need not be the recording's: it is believed only where the recording needs one. */
 static int run_recorded(struct replay_plan *plan, struct error *err)
 {
-    const struct replay_trial recorded = {.limit = plan->options.limit, .limit_entry = plan->options.limit_entry};
     struct replay_difference difference = {0};
-    uint32_t untold[MOST_UNTOLD];
-    int status = settle(plan, &plan->recorded, &difference, err);
-    if (!status && !plan->has_start && untold_pools(plan, untold))
-        status = try_ways(plan, &plan->recorded, err);
+    struct replay_result furthest = {0};
+    int status = settle_under(plan, REPLAY_NO_LIMIT, &difference, &furthest, err);
+    for (int with = 1; with >= 0 && !status && difference.kind && plan->options.limit != REPLAY_NO_LIMIT; with--) {
+        forget(plan);
+        status = settle_under(plan, with ? plan->options.limit : REPLAY_NO_LIMIT, &difference, &furthest, err);
+    }
     if (!status && plan->has_start && difference.kind)
-        status = run_unfollowed(plan, &recorded, &plan->recorded, err);
+        status = run_unfollowed(plan, &plan->trial, &plan->recorded, err);
     return status;
 }
 
@@ -172,11 +221,16 @@ int replay_plan_run(const struct replay_plan *plan, const struct replay_trial *t
                     struct error *err)
 {
     const struct replay_result *recorded = &plan->recorded;
-    bool same_limit = trial->limit == plan->options.limit &&
-                      (trial->limit_entry == plan->options.limit_entry || trial->limit == REPLAY_NO_LIMIT);
-    if (!trial->conf && same_limit) {
+    bool same_limit = trial->limit == plan->trial.limit &&
+                      (trial->limit_entry == plan->trial.limit_entry || trial->limit == REPLAY_NO_LIMIT);
+    bool asked = trial->limit == plan->options.limit && trial->limit_entry == plan->options.limit_entry;
+    if (!trial->conf && (same_limit || (asked && recorded->difference[0] && !plan->has_start))) {
         *result = *recorded;
         return STATUS_OK;
+    }
+    if (!trial->conf && plan->has_start && recorded->difference[0]) {
+        *result = *recorded;
+        return run_unfollowed(plan, trial, result, err);
     }
     int status = replay_run_once(plan, trial, result, NULL, NULL, err);
     result->placements = recorded->placements;

@@ -49,6 +49,7 @@ struct replay_options {
 /* Entries that contradict others, by kind: they are left out. */
 enum replay_contradiction {
     REPLAY_UNKNOWN_FREE, /* a free of what nothing holds */
+    REPLAY_UNKNOWN_SEGMENT, /* a release of a segment that is not there */
     REPLAY_OVERLAP,      /* an allocation over another one */
     REPLAY_SENSELESS,    /* sizes that wrap, values that are none */
     REPLAY_CONTRADICTIONS
@@ -60,9 +61,11 @@ struct replay_contradictions {
 struct replay_result {
     bool exact;                  /* under the recorded settings: nothing differs; under others: and the rule explains
                                     where the driver put every recorded segment */
-    bool approximate;            /* the beginning is lost, or the recording does not tell sizes or streams */
+    bool approximate;            /* the beginning is lost, or there are requests only and no allocator's events */
+    bool lost_beginning;
     bool refused;                /* the device said no at least once while no limit was given */
     uint64_t difference_entry;   /* under the recorded settings: the first difference, at this entry */
+    bool at_end;                 /* or past the last entry */
     char difference[200];        /* and what it is; empty: none */
     char ambiguous[160];         /* the options that would settle what the trace leaves open; empty: nothing */
     uint64_t requests, events;   /* run, compared */
@@ -77,10 +80,13 @@ struct replay_result {
 int replay_run(const struct snapshot *snapshot, const struct replay_options *options, struct replay_result *result,
                struct error *err);
 
+/* The settings that the recording names, "" if it names none. */
+const char *replay_recorded_conf(const struct snapshot *snapshot);
+
 /*
- * A plan: the requests of one device, read once (and run once under the recorded settings, to see what they leave open)
- * and then run as often as wanted, by any number of threads at a time.  replay_plan_new fails as replay_run does; the
- * snapshot must outlive the plan.
+ * A plan: the requests of one device, read once (and run under the recorded settings, to see what they leave open; with
+ * the options' limit only where they are not reproduced without) and then run as often as wanted, by any number of
+ * threads at a time.  replay_plan_new fails as replay_run does; the snapshot must outlive the plan.
  */
 struct replay_plan;
 struct replay_trial {

@@ -10,10 +10,12 @@
 
 /* A segment or a block, to be compared as bytes: all members are equally wide. */
 struct piece {
-    uint64_t address, size, requested;
-    int64_t state; /* enum block_state; -1: a segment */
+    uint64_t address, size, requested; /* of a segment: its pool as a number, 0 where the recording does not tell */
+    int64_t state;                     /* enum block_state; -1: a segment */
 };
 struct pieces {
+    const struct replay_plan *plan;
+    bool has_pools;
     struct piece *items;
     size_t count, capacity;
 };
@@ -27,9 +29,19 @@ static int add_piece(struct pieces *pieces, uint64_t address, uint64_t size, int
     return STATUS_OK;
 }
 
+static uint32_t pool_number(const struct replay_plan *plan, int64_t first, int64_t second)
+{
+    for (uint32_t i = 0; i < plan->pool_count; i++)
+        if (plan->pools[i].id.first == first && plan->pools[i].id.second == second)
+            return i + 1;
+    return 0;
+}
+
 static int piece_segment(void *self, const struct allocator_segment *segment)
 {
-    return add_piece(self, segment->address, segment->size, -1, 0);
+    const struct pieces *pieces = self;
+    uint32_t pool = pieces->has_pools ? pool_number(pieces->plan, segment->pool.first, segment->pool.second) : 0;
+    return add_piece(self, segment->address, segment->size, -1, pool);
 }
 
 static int piece_block(void *self, const struct allocator_block *block)
@@ -63,7 +75,10 @@ static int recorded_pieces(const struct replay_plan *plan, struct pieces *pieces
         const struct segment *segment = &end->segments[s];
         if (!replay_is_our_segment(plan, segment))
             continue;
-        status = add_piece(pieces, segment->address, segment->total_size, -1, 0);
+        const struct pool *pool = segment->pool == NONE32 ? NULL : &plan->snapshot->pools[segment->pool];
+        pieces->has_pools |= pool != NULL;
+        status = add_piece(pieces, segment->address, segment->total_size, -1,
+                           pool ? pool_number(plan, pool->id[0], pool->id[1]) : 0);
         for (uint32_t b = 0; b < segment->block_count && !status; b++) {
             const struct block *block = &end->blocks[segment->first_block + b];
             status = add_piece(pieces, block->address, block->size, block->state, block->requested);
@@ -74,11 +89,12 @@ static int recorded_pieces(const struct replay_plan *plan, struct pieces *pieces
 
 int replay_compare_end(const struct replay_plan *plan, const struct allocator *allocator, char *text, size_t size)
 {
-    struct pieces ours = {0}, theirs = {0};
+    struct pieces ours = {.plan = plan}, theirs = {.plan = plan};
     const struct allocator_visitor visitor = {piece_segment, piece_block, &ours};
-    int status = allocator_visit(allocator, &visitor);
+    int status = recorded_pieces(plan, &theirs);
+    ours.has_pools = theirs.has_pools;
     if (!status)
-        status = recorded_pieces(plan, &theirs);
+        status = allocator_visit(allocator, &visitor);
     sort_pieces(&ours);
     sort_pieces(&theirs);
     for (size_t i = 0; !status && (i < ours.count || i < theirs.count); i++) {
@@ -104,10 +120,8 @@ struct tally {
 static int tally_segment(void *self, const struct allocator_segment *segment)
 {
     struct tally *tally = self;
-    tally->pool = 0;
-    for (uint32_t i = 0; i < tally->plan->pool_count; i++)
-        if (tally->plan->pools[i].id.first == segment->pool.first && tally->plan->pools[i].id.second == segment->pool.second)
-            tally->pool = i;
+    uint32_t number = pool_number(tally->plan, segment->pool.first, segment->pool.second);
+    tally->pool = number ? number - 1 : 0;
     return 0;
 }
 

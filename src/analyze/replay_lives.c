@@ -48,6 +48,10 @@ static int live_entry(struct replay_plan *plan, struct table *live, size_t at)
     enum action action = replay_action(plan, at);
     bool maps = action == ACTION_SEGMENT_MAP;
     uint32_t known = table_get(live, entries->address[entry], NONE32);
+    if (action == ACTION_SEGMENT_FREE && known == NONE32 && !plan->has_start && !plan->implied) {
+        if (!plan->contradictions.counts[REPLAY_UNKNOWN_SEGMENT]++)
+            plan->contradictions.first[REPLAY_UNKNOWN_SEGMENT] = entry;
+    }
     if (action == ACTION_SEGMENT_FREE && known != NONE32) {
         plan->lives[known].last = (uint32_t)at;
         table_remove(live, entries->address[entry]);

@@ -59,12 +59,10 @@ static void walk_lives(struct walk *walk, size_t at)
 
 static int add_op(struct replay_plan *plan, enum replay_op_kind kind, size_t at, uint32_t pool)
 {
-    const struct entries *entries = &plan->snapshot->entries;
     if (array_reserve(&plan->ops, &plan->op_capacity, plan->op_count + 1, sizeof(*plan->ops)))
         return STATUS_NO_MEMORY;
     plan->ops[plan->op_count++] = (struct replay_op){
-        .kind = (uint8_t)kind, .at = (uint32_t)at, .size = entries->size[plan->list[at]], .block = plan->numbers[at],
-        .stream = entries->stream[plan->list[at]], .pool = (uint16_t)pool};
+        .kind = (uint8_t)kind, .at = (uint32_t)at, .block = plan->numbers[at], .pool = (uint16_t)pool};
     return STATUS_OK;
 }
 
@@ -167,9 +165,12 @@ static bool waits(const struct replay_plan *plan, size_t at)
 /* Where nothing caches: what the driver gave is what was asked for. */
 static int walk_implied(struct walk *walk, size_t at)
 {
+    enum action action = replay_action(walk->plan, at);
+    if (action == ACTION_OOM)
+        return add_op(walk->plan, REPLAY_OOM, at, 0);
     if (walk->plan->numbers[at] == NONE32)
         return STATUS_OK;
-    return add_op(walk->plan, is_release(replay_action(walk->plan, at)) ? REPLAY_FREE : REPLAY_ALLOC, at, 0);
+    return add_op(walk->plan, is_release(action) ? REPLAY_FREE : REPLAY_ALLOC, at, 0);
 }
 
 static int walk_entry(struct walk *walk, size_t *at)

@@ -30,11 +30,9 @@ enum replay_op_kind {
 };
 
 struct replay_op {
-    uint64_t size;
-    uint32_t at;     /* place in the list of entries */
-    uint32_t block;  /* number of the recorded address */
-    uint32_t stream; /* index into the snapshot's streams */
-    uint16_t pool;   /* index into the plan's pools */
+    uint32_t at;    /* place in the list of entries: size and stream stand there */
+    uint32_t block; /* number of the recorded address */
+    uint16_t pool;  /* index into the plan's pools */
     uint8_t kind;
 };
 
@@ -119,6 +117,7 @@ struct replay_plan {
 
     struct replay_contradictions contradictions;
     struct replay_result recorded; /* of the run under the recorded settings */
+    struct replay_trial trial;     /* and the limit that it had */
 };
 
 /* replay_plan.c: fills list, numbers, addresses, start.  0, STATUS_NOT_FOUND, no memory. */

@@ -46,6 +46,7 @@ __attribute__((format(printf, 4, 5))) static void differ(struct run *run, enum r
     run->difference.kind = kind;
     run->difference.at = at;
     run->difference.request = run->request;
+    run->result->at_end = at >= run->plan->count;
     run->result->difference_entry = at < run->plan->count ? run->plan->list[at] : entries_of(run)->count;
     va_start(list, format);
     vsnprintf(run->result->difference, sizeof(run->result->difference), format, list);
@@ -73,6 +74,13 @@ static void other_event(struct run *run, const struct allocator_event *event, si
                                            ? REPLAY_OTHER_PLACE
                                        : ours_releases ? REPLAY_OTHER_RELEASE
                                                        : REPLAY_OTHER;
+    bool stray = theirs == ACTION_ALLOC && at && replay_action(run->plan, at - 1) == ACTION_SEGMENT_ALLOC &&
+                 !run->difference.kind && replay_life_at(run->plan, at, entries->address[entry]) == NONE32;
+    if (stray) { /* the request is in no segment: the one that was made for it is the odd one */
+        differ(run, REPLAY_OTHER, at - 1, "a segment at %#" PRIx64 ", and the request that it is for is served at %#" PRIx64,
+               event->address, entries->address[entry]);
+        return;
+    }
     run->difference.ours = run->difference.kind ? run->difference.ours : event->address;
     run->difference.theirs = run->difference.kind ? run->difference.theirs : entries->address[entry];
     differ(run, kind, at, "%s of %" PRIu64 " bytes at %#" PRIx64 " instead of %s of %" PRIu64 " bytes at %#" PRIx64,
@@ -177,16 +185,18 @@ static void weigh_waste(struct run *run)
 static int request(struct run *run, const struct replay_op *op)
 {
     bool failed = op->kind == REPLAY_OOM;
-    uint64_t address = 0;
+    uint32_t entry = run->plan->list[op->at];
+    uint64_t address = 0, size = entries_of(run)->size[entry];
+    int64_t stream = run->plan->snapshot->streams[entries_of(run)->stream[entry]];
     int64_t ooms = allocator_stats(run->allocator)->num_ooms;
     run->request = op->at;
     run->device.request = op->at;
     run->result->requests++;
     if (op->pool != run->scope && open_scope(run, op->pool))
         return STATUS_NO_MEMORY;
-    int status = allocator_malloc(run->allocator, op->size, run->plan->snapshot->streams[op->stream], 1, &address);
+    int status = allocator_malloc(run->allocator, size, stream, 1, &address);
     if (allocator_stats(run->allocator)->num_ooms > ooms && !run->result->ooms++)
-        run->result->first_oom = run->plan->list[op->at];
+        run->result->first_oom = entry;
     if (status == ALLOCATOR_OUT_OF_MEMORY) {
         if (failed)
             return STATUS_OK;
@@ -233,13 +243,14 @@ static int check_snapshot(struct run *run, const struct replay_op *op)
 {
     if (!run->follows || run->difference.kind || !run->plan->is_alone || run->looks >= MOST_LOOKS)
         return STATUS_OK;
+    uint64_t size = entries_of(run)->size[run->plan->list[op->at]];
     uint64_t total = (uint64_t)allocator_stats(run->allocator)->kinds[MEMORY_STAT_ACTIVE_BYTES][MEMORY_POOL_ALL].current;
     bool is_pools = false;
-    run->looks += total != op->size;
-    int status = total == op->size ? STATUS_OK : replay_is_pools_size(run->plan, run->allocator, op->size, &is_pools);
-    if (!status && total != op->size && !is_pools)
+    run->looks += total != size;
+    int status = total == size ? STATUS_OK : replay_is_pools_size(run->plan, run->allocator, size, &is_pools);
+    if (!status && total != size && !is_pools)
         differ(run, REPLAY_OTHER_SIZE, op->at, "%" PRIu64 " bytes are active, and %" PRIu64 " were in the recorded snapshot",
-               total, op->size);
+               total, size);
     return status;
 }
 
@@ -287,6 +298,8 @@ static int run_operations(struct run *run)
             set_limit(run);
         }
         run->request = NONE32;
+        if (run->follows)
+            take_moment(run, replay_device_next(&run->device));
         status = operate(run, op);
         if (run->difference.kind)
             break; /* what follows would differ because of this */
@@ -355,14 +368,8 @@ static int check_end(struct run *run)
 
 static int settings_of(const struct run *run, struct settings *settings, struct error *err)
 {
-    const struct snapshot *snapshot = run->plan->snapshot;
-    value content;
     settings_init(settings);
-    if (run->trial->conf)
-        return settings_parse(settings, run->trial->conf, err);
-    if (!snapshot_get_setting(snapshot, "PYTORCH_CUDA_ALLOC_CONF", &content) || value_kind(content) != VALUE_STRING)
-        return STATUS_OK;
-    return settings_parse(settings, snapshot_object_text(snapshot, (uint32_t)value_payload(content), NULL), err);
+    return settings_parse(settings, run->trial->conf ? run->trial->conf : replay_recorded_conf(run->plan->snapshot), err);
 }
 
 static uint64_t device_total(const struct run *run)
@@ -434,6 +441,7 @@ int replay_run_once(const struct replay_plan *plan, const struct replay_trial *t
     free(run.alive);
     result->contradictions = plan->contradictions;
     result->approximate = plan->is_approximate;
+    result->lost_beginning = plan->has_start;
     result->exact = run.follows && !status && !run.difference.kind && !plan->is_approximate;
     if (difference)
         *difference = run.difference;

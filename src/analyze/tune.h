@@ -3,16 +3,17 @@
  * PYTORCH_CUDA_ALLOC_CONF offers, then refinement around the best, every one of them by an exact replay (replay.h).
  *
  * Of the recorded settings, options that the search does not touch stay as they are.  In order of merit come: fewer
- * failures; under a limit, fewer calls of the device; less reserved at the peak; fewer device allocations; the shorter
- * text.  Of settings with equal outcomes only the first remains.  The result does not depend on the number of threads.
- * No global state.  Cost: up to TUNE_MOST replays (twice that when nothing fits), on all cores.
+ * failures; under a limit, what it costs: fewer retries, fewer calls of the device; less reserved at the peak; fewer
+ * device allocations; the shorter text.  A setting is left out where a better one is as plain and costs no more.  The
+ * result does not depend on the number of threads.  No global state.  Cost: up to TUNE_MOST replays (three times that
+ * when nothing fits a limit), on all cores.
  */
 #ifndef ANALYZE_TUNE_H
 #define ANALYZE_TUNE_H
 
 #include "analyze/replay.h"
 
-#define TUNE_MOST 128 /* settings tried */
+#define TUNE_MOST 144 /* settings tried */
 
 struct tune_options {
     struct replay_options replay; /* conf does not count; the limit is what has to be met */
@@ -25,19 +26,22 @@ struct tune_row {
     struct replay_result replay;
     int64_t saved;       /* bytes less reserved at the peak than under the recorded settings */
     int64_t extra_calls; /* of the device, allocations and frees, more than under them */
+    unsigned options;    /* how many of the searched options it sets; a list counts twice */
     bool fits;           /* no request failed */
 };
 
 struct tune_result {
     struct tune_row baseline;  /* the recorded settings, predicted like the others */
-    struct tune_row *rows;     /* better than these, no two alike, best first */
+    struct tune_row *rows;     /* better than these, best first; each has something over those before it */
     size_t count;
     size_t tried;
     bool gains;                /* rows[0] is worth a change: less fails, less is retried, or 1% less is reserved */
     bool fits;                 /* some setting, the recorded ones included, serves every request */
     uint64_t recorded_ooms;    /* requests that failed in the recording */
-    uint64_t least_peak;       /* if nothing fits: the least that any setting would have reserved without the limit */
-    char *least_conf;          /* and which */
+    uint64_t least_peak;       /* if nothing fits a limit: the least that any setting would have reserved without it */
+    char *least_conf;          /* and which; else NULL */
+    uint64_t least_limit;      /* then, about the smallest limit under which some setting serves every request */
+    char *least_limit_conf;
 };
 
 /* 0, or as replay_plan_new() fails.  tune_free() afterwards, not after a failure. */

@@ -10,6 +10,9 @@
 #define LEAST_NON_SPLIT 32
 #define MOST_NON_SPLIT 4096
 #define MOST_DIVISIONS 64
+#define DEFAULT_NON_SPLIT 20
+
+static const struct tune_setting plain = {.last = TUNE_LAST_ENTRY};
 
 /* --- texts ------------------------------------------------------------------------------------------------------ */
 
@@ -64,6 +67,40 @@ void tune_kept(const char *recorded, bool collects, struct text *kept)
     text_free(&option);
 }
 
+/* Divisions that are the same wherever they are not 0, which is in one run of entries. */
+static void read_divisions(const uint32_t *divisions, struct tune_setting *setting)
+{
+    int first = 0, last = TUNE_LAST_ENTRY;
+    while (first < TUNE_LAST_ENTRY && !divisions[first])
+        first++;
+    while (last > first && !divisions[last])
+        last--;
+    for (int entry = first; entry <= last; entry++)
+        if (divisions[entry] != divisions[first] || divisions[entry] < 2 || divisions[entry] > MOST_DIVISIONS)
+            return;
+    setting->divisions = (uint16_t)divisions[first];
+    setting->first = (uint8_t)first;
+    setting->last = (uint8_t)last;
+}
+
+void tune_setting_read(const char *recorded, bool collects, struct tune_setting *setting)
+{
+    struct settings settings;
+    *setting = plain;
+    settings_init(&settings);
+    if (settings_parse(&settings, recorded, NULL))
+        return;
+    setting->expandable = settings.expandable_segments;
+    if (settings.max_split_size / SETTINGS_MIB < LARGEST_MIB)
+        setting->max_split_mib = (uint32_t)(settings.max_split_size / SETTINGS_MIB);
+    uint64_t rounding = settings.max_non_split_rounding / SETTINGS_MIB;
+    if (rounding != DEFAULT_NON_SPLIT && rounding < LARGEST_MIB)
+        setting->non_split_mib = (uint32_t)rounding;
+    if (collects)
+        setting->collect_percent = (uint8_t)(settings.garbage_collection_threshold * 100 + 0.4); /* below 100 */
+    read_divisions(settings.roundup_divisions, setting);
+}
+
 /* A list names the first entry below which all is like it; what lies between and behind the named ones stays 0. */
 static void write_divisions(const struct tune_setting *setting, struct text *text)
 {
@@ -106,6 +143,14 @@ void tune_setting_write(const struct tune_setting *setting, const char *kept, st
     }
 }
 
+unsigned tune_setting_options(const struct tune_setting *setting)
+{
+    bool list = setting->divisions && (setting->first || setting->last < TUNE_LAST_ENTRY);
+    bool rounding = setting->max_split_mib && setting->non_split_mib;
+    return (unsigned)setting->expandable + (setting->max_split_mib != 0) + rounding + (setting->divisions != 0) + list +
+           (setting->collect_percent != 0);
+}
+
 /* --- the space --------------------------------------------------------------------------------------------------- */
 
 static void add_split(struct tune_space *space, uint32_t mib)
@@ -128,11 +173,15 @@ static int compare_sizes(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-static bool is_request(const struct entries *entries, size_t entry, const struct replay_options *options)
+static bool is_request(const struct snapshot *snapshot, size_t entry, const struct replay_options *options)
 {
+    const struct entries *entries = &snapshot->entries;
     uint16_t process = entries->process ? entries->process[entry] : 0;
+    enum action action = (enum action)entries->action[entry];
+    bool implied = process < snapshot->process_count && snapshot->processes[process].implied_blocks;
     return process == options->process && entries->device[entry] == options->device &&
-           entries->action[entry] == ACTION_ALLOC && !(entries->flags[entry] & (ENTRY_BAD | ENTRY_FAILED)) &&
+           (implied ? action == ACTION_SEGMENT_ALLOC || action == ACTION_SEGMENT_MAP : action == ACTION_ALLOC) &&
+           !(entries->flags[entry] & (ENTRY_BAD | ENTRY_FAILED)) &&
            entries->size[entry] < (uint64_t)LARGEST_MIB * SETTINGS_MIB;
 }
 
@@ -177,7 +226,7 @@ int tune_space_find(const struct snapshot *snapshot, const struct replay_options
     if (!sizes)
         return STATUS_NO_MEMORY;
     for (size_t i = 0; i < end; i++) {
-        if (!is_request(entries, i, options))
+        if (!is_request(snapshot, i, options))
             continue;
         widen(space, entries->size[i]);
         if (entries->size[i] / SETTINGS_MIB >= space->least_split)
@@ -196,8 +245,6 @@ int tune_space_find(const struct snapshot *snapshot, const struct replay_options
 }
 
 /* --- the grid ---------------------------------------------------------------------------------------------------- */
-
-static const struct tune_setting plain = {.last = TUNE_LAST_ENTRY};
 
 int tune_grid(const struct tune_space *space, tune_add add, void *self)
 {
@@ -271,29 +318,40 @@ static int near_roundings(struct tune_setting setting, tune_add add, void *self)
     return status;
 }
 
-static int near_divisions(const struct tune_space *space, struct tune_setting setting, tune_add add, void *self)
+/* Divisions where there were none: for the smaller or the larger requests, cut at a quarter, half, three quarters. */
+static int first_divisions(const struct tune_space *space, struct tune_setting setting, tune_add add, void *self)
 {
-    uint16_t divisions = setting.divisions;
-    int status;
-    if (!divisions) { /* begin in the middle, upwards and downwards */
-        uint8_t middle = (uint8_t)((space->first + space->last) / 2);
-        setting.divisions = 8;
-        setting.last = middle;
+    int status = STATUS_OK;
+    setting.divisions = 8;
+    for (int quarter = 1; quarter < 4 && !status; quarter++) {
+        uint8_t cut = (uint8_t)(space->first + (space->last - space->first) * quarter / 4);
+        setting.first = 0;
+        setting.last = cut;
         status = add(self, &setting);
-        setting.first = middle < TUNE_LAST_ENTRY ? middle + 1 : middle;
+        if (status || cut == space->last)
+            continue;
+        setting.first = cut + 1;
         setting.last = TUNE_LAST_ENTRY;
-        return status ? status : add(self, &setting);
+        status = add(self, &setting);
     }
-    const uint16_t tries[] = {divisions * 2 > MOST_DIVISIONS ? 0 : divisions * 2, divisions / 2 < 2 ? 0 : divisions / 2};
-    for (size_t i = 0; i < 2; i++) {
-        struct tune_setting other = setting;
+    return status;
+}
+
+static int near_divisions(const struct tune_space *space, const struct tune_setting *setting, tune_add add, void *self)
+{
+    uint16_t divisions = setting->divisions;
+    int status = STATUS_OK;
+    if (!divisions)
+        return first_divisions(space, *setting, add, self);
+    const uint16_t tries[] = {divisions * 2 > MOST_DIVISIONS ? 0 : divisions * 2, divisions == 2 ? 0 : divisions / 2};
+    for (size_t i = 0; i < 2 && !status; i++) {
+        struct tune_setting other = *setting;
         other.divisions = tries[i];
         if (!other.divisions)
             other.first = 0, other.last = TUNE_LAST_ENTRY;
-        if ((status = add(self, &other)))
-            return status;
+        status = add(self, &other);
     }
-    return STATUS_OK;
+    return status;
 }
 
 /* Where the divisions hold: each end of the range one entry in and out, as far as there are requests. */
@@ -336,7 +394,7 @@ int tune_neighbours(const struct tune_space *space, const struct tune_setting *s
     if (!status)
         status = near_splits(space, *setting, add, self);
     if (!status)
-        status = near_divisions(space, *setting, add, self);
+        status = near_divisions(space, setting, add, self);
     if (!status)
         status = near_roundings(*setting, add, self);
     if (!status)

@@ -24,12 +24,18 @@ struct tune_setting {
     bool expandable;
 };
 
-/* Of recorded settings: the options that the search leaves alone, without blanks.  A threshold for collections is one of
- * them unless the search `collects`.  The text is to be a fresh one. */
+/* Of recorded settings: the options that the search leaves alone, without blanks.  A threshold for collections is one
+ * of them unless the search `collects`.  The text is to be a fresh one. */
 void tune_kept(const char *recorded, bool collects, struct text *kept);
+
+/* What recorded settings say of those that the search turns; what cannot be said here is left out. */
+void tune_setting_read(const char *recorded, bool collects, struct tune_setting *setting);
 
 /* A setting as PYTORCH_CUDA_ALLOC_CONF has it, behind the kept options. */
 void tune_setting_write(const struct tune_setting *setting, const char *kept, struct text *text);
+
+/* How many options it takes; a list counts twice. */
+unsigned tune_setting_options(const struct tune_setting *setting);
 
 /* What the search is about: the recording's sizes and the user's limit. */
 struct tune_space {

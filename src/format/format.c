@@ -7,6 +7,7 @@
 #include "format/json_write.h"
 #include "format/pickle_read.h"
 #include "format/ring_read.h"
+#include "format/rmm_read.h"
 #include "format/slice.h"
 #include "format/torch_read.h"
 #include "format/torch_write.h"
@@ -14,7 +15,8 @@
 #include <string.h>
 
 #define FORMAT_START 4096 /* bytes that are looked at */
-#define FORMAT_ACCEPTED "accepted are snapshot.bin, a PyTorch snapshot pickle and a ring file, plain or gzip'ed"
+#define FORMAT_ACCEPTED                                                                                     \
+    "accepted are snapshot.bin, a PyTorch snapshot pickle, a ring file and an RMM log (CSV), plain or gzip'ed"
 
 /* Readers that know no ranges read all of it; what is not wanted goes afterwards. */
 static int format_trim(struct snapshot **result, const struct format_options *options, struct error *err)
@@ -50,6 +52,13 @@ static int read_pickle(const char *path, struct input *input, const struct forma
     (void)path;
     struct torch_read_options torch = {.skip_traces = options->skip_traces};
     int status = torch_read(input, &torch, result, err);
+    return status ? status : format_trim(result, options, err);
+}
+
+static int read_rmm(const char *path, struct input *input, const struct format_options *options,
+                    struct snapshot **result, struct error *err)
+{
+    int status = rmm_read(input, rmm_device_of_name(path), result, err);
     return status ? status : format_trim(result, options, err);
 }
 
@@ -94,6 +103,7 @@ static const struct format formats[] = {
     {"bin", ".bin", "cudamem's own snapshot", true, bin_is_bin, read_bin, write_bin},
     {"ring", ".ring", "what a recorded process writes", true, ring_is_ring, read_ring, NULL},
     {"pickle", ".pickle", "PyTorch's memory snapshot", true, pickle_is_pickle, read_pickle, write_pickle},
+    {"rmm", ".csv", "a log of RMM, the RAPIDS memory manager", false, rmm_is_log, read_rmm, NULL},
     {"json", ".json", "everything, for other programs", false, NULL, NULL, write_json},
     {"csv", ".csv", "a table for spreadsheets and databases", false, NULL, NULL, write_csv},
     {NULL},

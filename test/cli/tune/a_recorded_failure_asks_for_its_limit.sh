@@ -1,0 +1,1 @@
+cudamem tune "$DATA/frag_seed13.pickle.gz" | grep failed

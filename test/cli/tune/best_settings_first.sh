@@ -1,0 +1,1 @@
+cudamem tune --bytes "$DATA/whatif.pickle.gz"

@@ -1,0 +1,2 @@
+cp "$DATA/whatif.pickle.gz" .
+cudamem tune --device 7 whatif.pickle.gz

@@ -1,0 +1,1 @@
+cudamem tune --memory-limit much "$DATA/whatif.pickle.gz"

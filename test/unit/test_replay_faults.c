@@ -1,0 +1,311 @@
+/* Replay of recordings that are not whole or not right: changed entries, contradictions, lost beginnings, moments. */
+#include "analyze/replay.h"
+#include "base/array.h"
+#include "format/format.h"
+#include "snapshot/state.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define FRAG_LIMIT UINT64_C(4503296409)
+#define PRESSURE_LIMIT UINT64_C(3002197606)
+#define SAMPLES 60 /* entries changed, a file */
+
+static const struct file {
+    const char *name;
+    uint64_t limit;
+} files[] = {
+    {"train", REPLAY_NO_LIMIT}, {"train_cpp", REPLAY_NO_LIMIT}, {"expandable_mid", REPLAY_NO_LIMIT},
+    {"expandable", REPLAY_NO_LIMIT}, {"frag", FRAG_LIMIT}, {"frag_seed11", FRAG_LIMIT}, {"frag_seed13", FRAG_LIMIT},
+    {"frag_conf", FRAG_LIMIT}, {"leak_before", REPLAY_NO_LIMIT}, {"leak_after", REPLAY_NO_LIMIT},
+    {"kvcache", REPLAY_NO_LIMIT}, {"resnet", REPLAY_NO_LIMIT}, {"whatif", REPLAY_NO_LIMIT},
+    {"pressure", PRESSURE_LIMIT}, {"graphs", REPLAY_NO_LIMIT}, {"mempool", REPLAY_NO_LIMIT},
+    {"mempool_oom", REPLAY_NO_LIMIT}, {"mempool_end", REPLAY_NO_LIMIT},
+};
+#define FILES (sizeof(files) / sizeof(files[0]))
+
+static struct snapshot *load_from(const char *name, uint64_t first)
+{
+    struct format_options options = FORMAT_OPTIONS_ALL;
+    char path[600];
+    struct snapshot *snapshot;
+    struct error err;
+    options.first_entry = first;
+    snprintf(path, sizeof(path), "%s/%s.pickle.gz", TEST_DATA, name);
+    if (format_read(path, &options, &snapshot, &err))
+        fail_msg("%s: %s", path, err.message);
+    return snapshot;
+}
+
+static struct replay_result run(const struct snapshot *snapshot, const struct replay_options *options)
+{
+    struct replay_result result;
+    struct error err;
+    if (replay_run(snapshot, options, &result, &err))
+        fail_msg("%s", err.message);
+    return result;
+}
+
+/* Is the changed entry the one that is named?  The free of another block that is there is only refuted by its end. */
+static bool is_named(const struct snapshot *snapshot, const struct replay_result *result, size_t changed)
+{
+    if (result->exact || !result->difference[0])
+        return false;
+    return result->difference_entry == changed || (snapshot->entries.action[changed] == ACTION_FREE_REQUESTED &&
+                                                   result->difference_entry == changed + 1);
+}
+
+static void a_changed_address_in_any_file_is_found_and_named(void **state)
+{
+    (void)state;
+    int missed = 0;
+    for (size_t i = 0; i < FILES; i++) {
+        struct snapshot *snapshot = load_from(files[i].name, 0);
+        struct replay_options options = {.moment = snapshot->entries.count, .limit = files[i].limit};
+        size_t count = snapshot->entries.count, step = count / SAMPLES + 1;
+        for (size_t k = step / 2; k < count; k += step) {
+            if (snapshot->entries.action[k] == ACTION_OOM || snapshot->entries.action[k] == ACTION_SNAPSHOT)
+                continue;
+            snapshot->entries.address[k] += 512;
+            struct replay_result result = run(snapshot, &options);
+            snapshot->entries.address[k] -= 512;
+            if (!is_named(snapshot, &result, k) && missed++ < 10)
+                fprintf(stderr, "%s: entry %zu (%s): named %" PRIu64 " %s\n", files[i].name, k,
+                        action_name((enum action)snapshot->entries.action[k]), result.difference_entry, result.difference);
+        }
+        snapshot_free(snapshot);
+    }
+    assert_int_equal(missed, 0);
+}
+
+static void a_changed_size_in_any_file_is_found(void **state)
+{
+    (void)state;
+    int missed = 0;
+    for (size_t i = 0; i < FILES; i++) {
+        struct snapshot *snapshot = load_from(files[i].name, 0);
+        struct replay_options options = {.moment = snapshot->entries.count, .limit = files[i].limit};
+        size_t count = snapshot->entries.count, step = count / SAMPLES + 1;
+        for (size_t k = step / 3; k < count; k += step) {
+            snapshot->entries.size[k] += 1;
+            struct replay_result result = run(snapshot, &options);
+            snapshot->entries.size[k] -= 1;
+            bool same_call = snapshot->entries.action[k] == ACTION_ALLOC && result.difference_entry + 1 == k;
+            if ((result.exact || (result.difference_entry < k && !same_call)) && missed++ < 10)
+                fprintf(stderr, "%s: entry %zu (%s): named %" PRIu64 " %s\n", files[i].name, k,
+                        action_name((enum action)snapshot->entries.action[k]), result.difference_entry, result.difference);
+        }
+        snapshot_free(snapshot);
+    }
+    assert_int_equal(missed, 0);
+}
+
+/* --- contradictions --------------------------------------------------------------------------------------------- */
+
+static void add(struct snapshot *snapshot, enum action action, uint64_t address, uint64_t size)
+{
+    struct entry entry;
+    entry_init(&entry);
+    entry.action = action;
+    entry.address = address;
+    entry.size = size;
+    assert_int_equal(snapshot_add_entry(snapshot, &entry), 0);
+}
+
+static void contradictions_are_counted_by_kind_and_left_out(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = snapshot_new(SOURCE_RMM);
+    add(snapshot, ACTION_ALLOC, 0x10000, 4096);
+    add(snapshot, ACTION_ALLOC, 0x10800, 4096);         /* over the first */
+    add(snapshot, ACTION_FREE_REQUESTED, 0x10800, 4096); /* its end goes with it */
+    add(snapshot, ACTION_FREE_COMPLETED, 0x10800, 4096);
+    add(snapshot, ACTION_FREE_REQUESTED, 0x90000, 1);   /* of nothing */
+    add(snapshot, ACTION_FREE_COMPLETED, 0x90000, 1);
+    add(snapshot, ACTION_ALLOC, 0x20000, UINT64_MAX);   /* wraps */
+    add(snapshot, ACTION_ALLOC, UINT64_MAX - 4096, 1 << 20);
+    add(snapshot, ACTION_ALLOC, 0xf000, 4097);          /* reaches into the first */
+    add(snapshot, ACTION_FREE_REQUESTED, 0x10000, 4096);
+    add(snapshot, ACTION_FREE_COMPLETED, 0x10000, 4096);
+    add(snapshot, ACTION_FREE_REQUESTED, 0x10000, 4096); /* again */
+    add(snapshot, ACTION_ALLOC, 0x10800, 4096);         /* nothing is there now */
+    struct replay_options options = {.moment = snapshot->entries.count, .limit = REPLAY_NO_LIMIT, .conf = ""};
+    struct replay_result result = run(snapshot, &options);
+    assert_int_equal(result.contradictions.counts[REPLAY_OVERLAP], 2);
+    assert_int_equal(result.contradictions.first[REPLAY_OVERLAP], 1);
+    assert_int_equal(result.contradictions.counts[REPLAY_UNKNOWN_FREE], 3);
+    assert_int_equal(result.contradictions.first[REPLAY_UNKNOWN_FREE], 4);
+    assert_int_equal(result.contradictions.counts[REPLAY_SENSELESS], 2);
+    assert_int_equal(result.contradictions.first[REPLAY_SENSELESS], 6);
+    const struct memory_stat *allocation = &result.stats.kinds[MEMORY_STAT_ALLOCATION][MEMORY_POOL_ALL];
+    assert_int_equal(allocation->allocated, 2);
+    assert_int_equal(allocation->current, 1);
+    snapshot_free(snapshot);
+}
+
+/* --- lost beginnings and moments -------------------------------------------------------------------------------- */
+
+static void a_lost_beginning_is_rebuilt_and_called_approximate(void **state)
+{
+    (void)state;
+    static const enum memory_stat_kind kinds[] = {MEMORY_STAT_ALLOCATION, MEMORY_STAT_SEGMENT, MEMORY_STAT_RESERVED_BYTES,
+                                                  MEMORY_STAT_REQUESTED_BYTES};
+    static const char *const names[] = {"whatif", "train", "kvcache", "resnet", "expandable_mid"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct snapshot *whole = load_from(names[i], 0);
+        struct replay_options options = {.moment = whole->entries.count, .limit = REPLAY_NO_LIMIT};
+        struct replay_result all = run(whole, &options);
+        struct snapshot *part = load_from(names[i], whole->entries.count / 3);
+        options.moment = part->entries.count;
+        for (int conf = 0; conf < 2; conf++) {
+            options.conf = conf ? "roundup_power2_divisions:4" : NULL;
+            struct replay_result rest = run(part, &options);
+            assert_true(rest.approximate);
+            assert_false(rest.exact);
+            assert_int_equal(rest.contradictions.counts[REPLAY_UNKNOWN_FREE], 0);
+            for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+                if (!conf || kinds[k] == MEMORY_STAT_ALLOCATION || kinds[k] == MEMORY_STAT_REQUESTED_BYTES)
+                    assert_int_equal(rest.stats.kinds[kinds[k]][MEMORY_POOL_ALL].current,
+                                     all.stats.kinds[kinds[k]][MEMORY_POOL_ALL].current);
+        }
+        snapshot_free(part);
+        snapshot_free(whole);
+    }
+}
+
+static int compare_current(const struct memory_stats *one, const struct memory_stats *other)
+{
+    int differing = 0;
+    for (int kind = 0; kind < MEMORY_STAT_INACTIVE_SPLIT; kind++)
+        for (int pool = 0; pool < MEMORY_POOL_CLASSES; pool++)
+            differing += one->kinds[kind][pool].current != other->kinds[kind][pool].current;
+    return differing;
+}
+
+/* The statistics of a moment are those of a recording that ends there. */
+static void statistics_of_a_moment_are_those_of_a_shorter_recording(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = load_from("frag", 0);
+    struct statistics_list list;
+    struct error err;
+    struct replay_options options = {.limit = FRAG_LIMIT, .moment = snapshot->entries.count};
+    struct memory_stats peak_so_far = {0};
+    for (uint64_t moment = 500; moment <= snapshot->entries.count; moment += 1777) {
+        struct statistics statistics = {0};
+        struct state before;
+        assert_int_equal(replay_statistics(&options, snapshot, moment, &statistics, &err), 0);
+        assert_int_equal(statistics.bounds.kinds[MEMORY_STAT_ALLOCATED_BYTES][MEMORY_POOL_ALL].peak, STATISTICS_EXACT);
+        assert_int_equal(state_at(snapshot, moment, &before, &err), 0);
+        assert_int_equal(statistics_collect(snapshot, &before, NULL, NULL, &list, &err), 0);
+        assert_int_equal(statistics.values.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].current,
+                         list.items[0].values.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].current);
+        assert_int_equal(statistics.values.kinds[MEMORY_STAT_ALLOCATION][MEMORY_POOL_ALL].current,
+                         list.items[0].values.kinds[MEMORY_STAT_ALLOCATION][MEMORY_POOL_ALL].current);
+        assert_true(statistics.values.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak >=
+                    peak_so_far.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak);
+        peak_so_far = statistics.values;
+        statistics_free(&list);
+        state_free(&before);
+    }
+    struct statistics end = {0};
+    assert_int_equal(replay_statistics(&options, snapshot, snapshot->entries.count, &end, &err), 0);
+    assert_int_not_equal(compare_current(&end.values, &(struct memory_stats){0}), 0);
+    snapshot_free(snapshot);
+}
+
+/* --- private pools ---------------------------------------------------------------------------------------------- */
+
+#define MIB (UINT64_C(1) << 20)
+
+static void add_segment(struct snapshot *snapshot, uint64_t address, uint64_t size)
+{
+    struct segment segment = {.address = address, .total_size = size, .context = CONTEXT_NONE,
+                              .pool = snapshot_pool(snapshot, 0, 0), .is_large = size > 2 * MIB};
+    assert_int_equal(state_add_segment(&snapshot->end, &segment), 0);
+}
+
+static void add_block(struct snapshot *snapshot, uint64_t address, uint64_t size, uint64_t requested, enum block_state is)
+{
+    struct block block = {.address = address, .size = size, .requested = requested, .context = CONTEXT_NONE,
+                          .state = (uint8_t)is};
+    assert_int_equal(state_add_block(&snapshot->end, &block), 0);
+}
+
+/* A second small segment is opened although the first has room, used for one block, and given back. */
+static struct snapshot *unknown_pool(void)
+{
+    struct snapshot *snapshot = snapshot_new(SOURCE_TORCH);
+    assert_non_null(snapshot);
+    add(snapshot, ACTION_SEGMENT_ALLOC, 0x7f0000000000, 2 * MIB);
+    add(snapshot, ACTION_ALLOC, 0x7f0000000000, MIB);
+    add(snapshot, ACTION_SEGMENT_ALLOC, 0x7f0000200000, 2 * MIB);
+    add(snapshot, ACTION_ALLOC, 0x7f0000200000, 4096);
+    add(snapshot, ACTION_FREE_REQUESTED, 0x7f0000200000, 4096);
+    add(snapshot, ACTION_FREE_COMPLETED, 0x7f0000200000, 4096);
+    add(snapshot, ACTION_SEGMENT_FREE, 0x7f0000200000, 2 * MIB);
+    add_segment(snapshot, 0x7f0000000000, 2 * MIB);
+    add_block(snapshot, 0x7f0000000000, MIB, MIB, BLOCK_ACTIVE_ALLOCATED);
+    add_block(snapshot, 0x7f0000000000 + MIB, MIB, 0, BLOCK_INACTIVE);
+    return snapshot;
+}
+
+static void what_a_trace_leaves_open_of_a_pool_is_ambiguous_until_told(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = unknown_pool();
+    struct replay_options options = {.moment = snapshot->entries.count, .limit = REPLAY_NO_LIMIT};
+    struct replay_result result = run(snapshot, &options);
+    assert_true(result.exact);
+    assert_non_null(strstr(result.ambiguous, "--pool 0:1=no_split"));
+    struct replay_pool_option said = {.first = 0, .second = 1};
+    options.pools = &said;
+    options.pool_count = 1;
+    for (int no_split = 0; no_split < 2; no_split++) {
+        said.no_split = no_split;
+        result = run(snapshot, &options);
+        assert_true(result.exact);
+        assert_string_equal(result.ambiguous, "");
+        assert_int_equal(result.stats.kinds[MEMORY_STAT_ALLOCATED_BYTES][MEMORY_POOL_ALL].peak,
+                         no_split ? 3 * MIB : MIB + 4096);
+    }
+    snapshot_free(snapshot);
+}
+
+static void a_scope_that_is_told_decides_the_pool(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = unknown_pool();
+    const struct replay_pool_option pool = {.first = 0, .second = 7};
+    const struct replay_scope_option right = {.first = 0, .second = 7, .from = 2, .to = 3};
+    const struct replay_scope_option wrong = {.first = 0, .second = 7, .from = 0, .to = 1};
+    struct replay_options options = {.moment = snapshot->entries.count, .limit = REPLAY_NO_LIMIT, .pools = &pool,
+                                     .pool_count = 1, .scopes = &right, .scope_count = 1};
+    struct replay_result result = run(snapshot, &options);
+    assert_true(result.exact);
+    assert_string_equal(result.ambiguous, "");
+    options.scopes = &wrong; /* the first segment is named at the end: it is of the default pool */
+    result = run(snapshot, &options);
+    assert_false(result.exact);
+    snapshot_free(snapshot);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_changed_address_in_any_file_is_found_and_named),
+        cmocka_unit_test(a_changed_size_in_any_file_is_found),
+        cmocka_unit_test(contradictions_are_counted_by_kind_and_left_out),
+        cmocka_unit_test(a_lost_beginning_is_rebuilt_and_called_approximate),
+        cmocka_unit_test(statistics_of_a_moment_are_those_of_a_shorter_recording),
+        cmocka_unit_test(what_a_trace_leaves_open_of_a_pool_is_ambiguous_until_told),
+        cmocka_unit_test(a_scope_that_is_told_decides_the_pool),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
