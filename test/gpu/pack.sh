@@ -14,14 +14,14 @@ build=${CUDAMEM_GPU_BUILD:-$root/build-gpu}
 # only what is installed, and the reader
 targets=$(meson introspect --installed "$build" | tr ',{}' '\n\n\n' | sed -n "s|^ *\"$build/\([^\"]*\)\": .*|\1|p" |
     while read -r file; do if ninja -C "$build" -t query "$file" >/dev/null 2>&1; then echo "$file"; fi; done)
-ninja -C "$build" $targets test/record/dump >"$build/pack.log" || { tail -30 "$build/pack.log"; exit 1; }
+ninja -C "$build" $targets test/record/dump test/unit/test_driver_memory >"$build/pack.log" || { tail -30 "$build/pack.log"; exit 1; }
 rm -rf "$target"
 mkdir -p "$target/lib"
 target=$(cd "$target" && pwd)
 DESTDIR=$target meson install -C "$build" --no-rebuild >>"$build/pack.log"
-cp "$build/test/record/dump" "$target/"
+cp "$build/test/record/dump" "$build/test/unit/test_driver_memory" "$target/"
 {
-    ldd "$target/cudamem/bin/cudamem" "$target/dump" | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p'
+    ldd "$target/cudamem/bin/cudamem" "$target/dump" "$target/test_driver_memory" | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p'
     ldconfig -p | sed -n 's/.*libunwind\.so\.8 .*x86-64.* => //p' | head -1
 } | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libstdc\+\+|libgcc_s)\.so' | sort -u | while read -r library; do
     cp -L "$library" "$target/lib/"

@@ -88,6 +88,10 @@ if [ -n "$driver" ] && [ -z "$wanted" ]; then
     [ -s exports.driver ] && [ ! -s exports.unknown ]
     check driver_exports known $? "$(grep -c . exports.driver) functions, unknown: $(tr '\n' ' ' <exports.unknown)"
 fi
+if [ -z "$wanted" ]; then # the allocator itself on this driver
+    text=$(LD_LIBRARY_PATH=$pack/lib "$pack/test_driver_memory" 2>&1)
+    check allocator driver $? "$(echo "$text" | grep -E 'LINE|FAILED|PASSED' | tr '\n' ' ')"
+fi
 echo
 cat "$table"
 echo "$passed passed, $failed failed"
