@@ -139,6 +139,9 @@ int allocator_adopt(struct allocator *allocator, const struct allocator_segment 
 /* The block that holds an address; false if none. */
 bool allocator_find(const struct allocator *allocator, uint64_t address, struct allocator_block *block);
 
+/* The context of the active block that starts at an address; 0 if there is none, or it has none. */
+uint64_t allocator_context(const struct allocator *allocator, uint64_t address);
+
 /* Do the parts agree?  For tests: walks everything; the sentence says what does not. */
 bool allocator_is_valid(const struct allocator *allocator, struct error *err);
 

@@ -96,6 +96,12 @@ bool allocator_find(const struct allocator *a, uint64_t address, struct allocato
     return false;
 }
 
+uint64_t allocator_context(const struct allocator *a, uint64_t address)
+{
+    uint32_t block = block_at(a, address);
+    return block ? a->blocks[block].context : 0;
+}
+
 #define CHECK(condition, ...) \
     do { \
         if (!(condition)) \

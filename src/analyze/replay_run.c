@@ -24,6 +24,8 @@ struct run {
     struct replay_device device;
     struct allocator *allocator;
     uint64_t *here;     /* by number: where the replay has the block; 0: nowhere */
+    uint32_t *whose;    /* by number: the context of its block: which request it was, from 1; 0: of before */
+    uint32_t requests;  /* so far */
     bool *alive;        /* by pool: made and not let go */
     uint32_t scope;     /* the pool whose scope is open, 0: none */
     uint32_t request;   /* place in the list of the request that runs */
@@ -191,10 +193,10 @@ static int request(struct run *run, const struct replay_op *op)
     int64_t ooms = allocator_stats(run->allocator)->num_ooms;
     run->request = op->at;
     run->device.request = op->at;
-    run->result->requests++;
+    run->requests++;
     if (op->pool != run->scope && open_scope(run, op->pool))
         return STATUS_NO_MEMORY;
-    int status = allocator_malloc(run->allocator, size, stream, 1, &address);
+    int status = allocator_malloc(run->allocator, size, stream, run->requests, &address);
     if (allocator_stats(run->allocator)->num_ooms > ooms && !run->result->ooms++)
         run->result->first_oom = entry;
     if (status == ALLOCATOR_OUT_OF_MEMORY) {
@@ -208,6 +210,7 @@ static int request(struct run *run, const struct replay_op *op)
         return status;
     if (!failed) {
         run->here[op->block] = address;
+        run->whose[op->block] = run->requests;
         weigh_waste(run);
         return STATUS_OK;
     }
@@ -225,17 +228,18 @@ static int give_back(struct run *run, const struct replay_op *op)
         status = allocator_release(run->allocator, address, 0);
     if (op->kind == REPLAY_FREE)
         run->here[op->block] = 0;
-    return status;
+    return status == ALLOCATOR_INVALID && run->plan->has_start ? STATUS_OK : status; /* a rebuilt state may lack it */
 }
 
+/* A retry here may have ended it already, and its address may be another block's: the context tells whose it is. */
 static int complete(struct run *run, const struct replay_op *op)
 {
     uint64_t address = run->here[op->block];
     run->here[op->block] = 0;
-    if (!address)
+    if (!address || (run->whose[op->block] && allocator_context(run->allocator, address) != run->whose[op->block]))
         return STATUS_OK;
     int status = allocator_complete_free(run->allocator, address, 0);
-    return status == ALLOCATOR_INVALID ? STATUS_OK : status; /* a retry here has ended it */
+    return status == ALLOCATOR_INVALID ? STATUS_OK : status;
 }
 
 /* A snapshot entry has the active bytes: all of them, or those of one pool. */
@@ -409,7 +413,8 @@ static int run_all(struct run *run, struct error *err)
     run->device = (struct replay_device){.plan = plan, .follows = run->follows, .total = device_total(run)};
     run->here = calloc(plan->address_count + 1, sizeof(*run->here));
     run->alive = calloc(plan->pool_count + 1, sizeof(*run->alive));
-    if (!run->here || !run->alive || replay_device_start(&run->device))
+    run->whose = calloc(plan->address_count + 1, sizeof(*run->whose));
+    if (!run->here || !run->whose || !run->alive || replay_device_start(&run->device))
         return error_no_memory(err);
     options.device = replay_device_table(&run->device);
     run->allocator = allocator_new(&options);
@@ -438,7 +443,9 @@ int replay_run_once(const struct replay_plan *plan, const struct replay_trial *t
     replay_device_end(&run.device);
     allocator_free(run.allocator);
     free(run.here);
+    free(run.whose);
     free(run.alive);
+    result->requests = run.requests;
     result->contradictions = plan->contradictions;
     result->approximate = plan->is_approximate;
     result->lost_beginning = plan->has_start;

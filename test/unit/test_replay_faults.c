@@ -296,6 +296,65 @@ static void a_scope_that_is_told_decides_the_pool(void **state)
     snapshot_free(snapshot);
 }
 
+/* --- anything at all -------------------------------------------------------------------------------------------- */
+
+static uint64_t draw(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return *seed >> 20;
+}
+
+static void damage(struct snapshot *snapshot, uint64_t *seed)
+{
+    struct entries *entries = &snapshot->entries;
+    size_t at = draw(seed) % entries->count, other = draw(seed) % entries->count;
+    switch (draw(seed) % 6) {
+    case 0:
+        entries->action[at] = (uint8_t)(draw(seed) % ACTION_COUNT);
+        break;
+    case 1:
+        entries->address[at] = entries->address[other];
+        break;
+    case 2:
+        entries->size[at] = draw(seed) % 2 ? entries->size[other] : draw(seed) << draw(seed) % 40;
+        break;
+    case 3:
+        entries->stream[at] = (uint32_t)(draw(seed) % snapshot->stream_count);
+        break;
+    case 4:
+        entries->context[at] = draw(seed) % 2 ? CONTEXT_NONE : entries->context[other];
+        break;
+    default:
+        entries->address[at] += (draw(seed) % 64) << (draw(seed) % 30);
+    }
+}
+
+/* Whatever the entries are, a replay ends, and its counts are sound. */
+static void damaged_recordings_are_replayed_or_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"mempool_end", "graphs", "train_cpp", "leak_after", "expandable_mid"};
+    static const char *const confs[] = {NULL, "", "expandable_segments:True,max_split_size_mb:20"};
+    uint64_t seed = 4711;
+    for (int round = 0; round < 120; round++) {
+        struct snapshot *snapshot = load_from(names[round % 5], round % 7 == 6 ? 20 : 0);
+        for (int i = 0; i < 1 + round % 20; i++)
+            damage(snapshot, &seed);
+        for (size_t c = 0; c < sizeof(confs) / sizeof(confs[0]); c++) {
+            struct replay_options options = {.moment = snapshot->entries.count, .conf = confs[c],
+                                             .limit = draw(&seed) % 3 ? REPLAY_NO_LIMIT : draw(&seed) % 1000000000};
+            struct replay_result result;
+            struct error err = {0};
+            int status = replay_run(snapshot, &options, &result, &err);
+            if (status)
+                fail_msg("round %d: status %d: %s", round, status, err.message);
+            assert_true(result.explained <= result.placements);
+            assert_true(confs[c] || result.exact || result.approximate || result.difference[0]);
+        }
+        snapshot_free(snapshot);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +365,7 @@ int main(void)
         cmocka_unit_test(statistics_of_a_moment_are_those_of_a_shorter_recording),
         cmocka_unit_test(what_a_trace_leaves_open_of_a_pool_is_ambiguous_until_told),
         cmocka_unit_test(a_scope_that_is_told_decides_the_pool),
+        cmocka_unit_test(damaged_recordings_are_replayed_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
