@@ -40,7 +40,7 @@ static void fields_out(struct emitter *emitter, const char *conf, const struct r
     bool json = emitter_is_json(emitter);
     size_t at = 0;
 #define KEY (json ? columns[at++].key : NULL)
-    emitter_text(emitter, KEY, conf ? *conf || json ? conf : "(default)" : "(recorded)");
+    emitter_text(emitter, KEY, conf ? *conf || json ? conf : "(default)" : replay_options_own_name(result));
     emitter_size(emitter, KEY, (uint64_t)stats->kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak);
     emitter_size(emitter, KEY, (uint64_t)stats->kinds[MEMORY_STAT_ALLOCATED_BYTES][MEMORY_POOL_ALL].peak);
     emitter_size(emitter, KEY, result->rounding_waste);
@@ -116,9 +116,7 @@ static void notes_out(struct emitter *emitter, const struct replay_result *resul
     if (recorded && !result->exact && result->difference[0])
         difference_out(emitter, result);
     if (result->approximate)
-        emitter_note(emitter, "approximate: %s",
-                     result->lost_beginning ? "the beginning of the recording is lost, what was there is rebuilt from its end"
-                                            : "the recording tells requests only, not what an allocator did with them");
+        emitter_note(emitter, "approximate: %s", replay_options_approximate(result));
     if (result->ambiguous[0])
         emitter_note(emitter, "ambiguous: what the pools did fits the recording in several ways; tell %s", result->ambiguous);
     contradictions_out(emitter, &result->contradictions);

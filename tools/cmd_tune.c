@@ -95,7 +95,7 @@ static void table_out(struct emitter *emitter, const struct report *report)
     emitter_begin_table(emitter, "results", NULL, emitter_is_aligned(emitter) ? columns_wide : columns, COLUMNS);
     if (!emitter_is_json(emitter)) {
         emitter_row(emitter);
-        fields_out(emitter, "(recorded)", &result->baseline);
+        fields_out(emitter, replay_options_own_name(&result->baseline.replay), &result->baseline);
     }
     for (size_t i = 0; i < result->count && i < report->rows; i++) {
         const struct tune_row *row = &result->rows[i];
@@ -206,7 +206,7 @@ static void notes_out(struct emitter *emitter, const struct report *report)
     const struct replay_result *replay = &result->baseline.replay;
     emitter_note(emitter, "recorded: %s", shown(result->baseline.conf));
     if (replay->approximate)
-        emitter_note(emitter, "approximate: the recording's beginning is lost, or it does not tell sizes and streams");
+        emitter_note(emitter, "approximate: %s", replay_options_approximate(replay));
     if (replay->ambiguous[0])
         emitter_note(emitter, "ambiguous: what the pools did fits the recording in several ways; tell %s",
                      replay->ambiguous);

@@ -92,3 +92,14 @@ void replay_options_device(const struct load *load, struct replay_options *optio
     if (load->selection.device >= 0)
         options->device = (uint16_t)load->selection.device;
 }
+
+const char *replay_options_approximate(const struct replay_result *result)
+{
+    return result->lost_beginning ? "the beginning of the recording is lost, what was there is rebuilt from its end"
+                                  : "the recording tells requests only, not what an allocator did with them";
+}
+
+const char *replay_options_own_name(const struct replay_result *result)
+{
+    return result->approximate && !result->lost_beginning ? "(default)" : "(recorded)";
+}

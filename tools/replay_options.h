@@ -22,4 +22,9 @@ int replay_options_pools(const struct command_line *line, struct replay_options 
 /* The device to look at, the selected one or that of the first entry, and the moment: into *options. */
 void replay_options_device(const struct load *load, struct replay_options *options);
 
+/* Why a result is approximate, in words; and what a row without settings of its own is called: where nothing of an
+ * allocator was recorded these are the default ones. */
+const char *replay_options_approximate(const struct replay_result *result);
+const char *replay_options_own_name(const struct replay_result *result);
+
 #endif
