@@ -139,6 +139,7 @@ static int adopt_block(struct allocator *a, struct adoption *adoption, const str
 static void count_segment(struct allocator *a, uint32_t pool, const struct allocator_segment *segment)
 {
     a->reserved += segment->size;
+    pool_owner(a, pool)->reserved += segment->size;
     a->stats.num_device_alloc++;
     stat_add(a, pool, MEMORY_STAT_RESERVED_BYTES, (int64_t)segment->size);
     if (segment->is_expandable)
@@ -146,8 +147,6 @@ static void count_segment(struct allocator *a, uint32_t pool, const struct alloc
     stat_add(a, pool, MEMORY_STAT_SEGMENT, 1);
     if (segment->size >= a->settings.max_split_size)
         memory_stat_increase(&a->stats.oversize_segments, 1);
-    if (a->pools[pool].owner)
-        pool_owner(a, pool)->device_allocations++;
 }
 
 /* Frees that wait, as if they had been asked for just now. */

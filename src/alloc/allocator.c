@@ -7,6 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool id_is_less(struct pool_id x, struct pool_id y)
+{
+    return x.first != y.first ? x.first < y.first : x.second < y.second;
+}
+
 static int owner_add(struct allocator *a, struct pool_id id, const struct pool_options *options)
 {
     uint32_t owner = 0;
@@ -15,9 +20,14 @@ static int owner_add(struct allocator *a, struct pool_id id, const struct pool_o
             owner = i; /* the same pool again: its sets are empty */
     if (!owner) {
         if (array_reserve(&a->owners, &a->owner_capacity, a->owner_count + 1, sizeof(*a->owners)) ||
+            array_reserve(&a->owner_order, &a->owner_order_capacity, a->owner_count + 1, sizeof(*a->owner_order)) ||
             array_reserve(&a->pools, &a->pool_capacity, 2 * (a->owner_count + 1), sizeof(*a->pools)))
             return STATUS_NO_MEMORY;
         owner = (uint32_t)a->owner_count++;
+        size_t at = owner;
+        for (; at && id_is_less(id, a->owners[a->owner_order[at - 1]].id); at--)
+            a->owner_order[at] = a->owner_order[at - 1];
+        a->owner_order[at] = owner;
         memset(&a->pools[2 * owner], 0, 2 * sizeof(*a->pools));
         a->pools[2 * owner].is_small = true;
         a->pools[2 * owner].owner = a->pools[2 * owner + 1].owner = owner;
@@ -72,6 +82,7 @@ void allocator_free(struct allocator *a)
         free(a->streams[i].queue);
     free(a->pools);
     free(a->owners);
+    free(a->owner_order);
     free(a->streams);
     free(a->stream_order);
     table_free(&a->stream_index);
@@ -173,7 +184,7 @@ static int out_of_memory(struct allocator *a, const struct request *request)
 }
 
 /* No free block fits: every way to get one, each only if the one before failed. */
-static int find_elsewhere(struct allocator *a, const struct request *request, uint32_t *found)
+static int find_elsewhere(struct allocator *a, struct request *request, uint32_t *found)
 {
     if (a->limit != ALLOCATOR_NO_LIMIT && a->settings.garbage_collection_threshold > 0)
         release_collect(a, request->context);
@@ -246,17 +257,26 @@ uint64_t allocator_reserved(const struct allocator *a)
     return a->reserved;
 }
 
+/* A private pool; NULL for the default one too. */
 static struct owner *owner_find(const struct allocator *a, struct pool_id id)
 {
-    for (uint32_t i = 0; i < a->owner_count; i++)
+    for (uint32_t i = 1; i < a->owner_count; i++)
         if (a->owners[i].alive && a->owners[i].id.first == id.first && a->owners[i].id.second == id.second)
             return &a->owners[i];
     return NULL;
 }
 
+static bool has_scope(const struct allocator *a, const struct owner *owner)
+{
+    for (size_t i = 0; i < a->scope_count; i++)
+        if (a->scopes[i].owner == (uint32_t)(owner - a->owners))
+            return true;
+    return false;
+}
+
 int allocator_pool_create(struct allocator *a, struct pool_id id, const struct pool_options *options)
 {
-    return owner_find(a, id) ? ALLOCATOR_INVALID : owner_add(a, id, options);
+    return owner_find(a, id) || (!id.first && !id.second) ? ALLOCATOR_INVALID : owner_add(a, id, options);
 }
 
 int allocator_pool_retain(struct allocator *a, struct pool_id id)
@@ -271,7 +291,7 @@ int allocator_pool_retain(struct allocator *a, struct pool_id id)
 int allocator_pool_release(struct allocator *a, struct pool_id id)
 {
     struct owner *owner = owner_find(a, id);
-    if (!owner || owner->uses <= 0)
+    if (!owner || owner->uses <= 0 || (owner->uses == 1 && has_scope(a, owner)))
         return ALLOCATOR_INVALID;
     owner->uses--;
     return STATUS_OK;
@@ -284,7 +304,7 @@ int allocator_pool_flush(struct allocator *a, struct pool_id id, uint64_t contex
 
 int allocator_pool_uses(const struct allocator *a, struct pool_id id)
 {
-    const struct owner *owner = owner_find(a, id);
+    const struct owner *owner = id.first || id.second ? owner_find(a, id) : &a->owners[0];
     return owner ? owner->uses : 0;
 }
 
@@ -295,9 +315,8 @@ int allocator_scope_begin(struct allocator *a, struct pool_id id, bool (*filter)
     if (!owner || array_reserve(&a->scopes, &a->scope_capacity, a->scope_count + 1, sizeof(*a->scopes)))
         return owner ? STATUS_NO_MEMORY : ALLOCATOR_INVALID;
     owner->uses++;
-    for (size_t i = 0; i < a->scope_count; i++)
-        if (a->scopes[i].owner == (uint32_t)(owner - a->owners))
-            return ALLOCATOR_INVALID; /* the use stays counted, as there */
+    if (has_scope(a, owner))
+        return ALLOCATOR_INVALID; /* the use stays counted, as there */
     a->scopes[a->scope_count++] =
         (struct scope){.id = id, .owner = (uint32_t)(owner - a->owners), .filter = filter, .self = self};
     return STATUS_OK;

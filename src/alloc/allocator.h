@@ -93,18 +93,20 @@ void allocator_set_settings(struct allocator *allocator, const struct settings *
 void allocator_set_limit(struct allocator *allocator, uint64_t limit);
 uint64_t allocator_limit(const struct allocator *allocator);
 
-/* Private pools: made with one use, freeable when the last use is gone. */
+/* Private pools: made with one use, freeable when the last use is gone.  Several are gone through by ascending id.
+ * (0, 0) is none of them. */
 struct pool_options {
     bool use_on_oom, no_split;
 };
 int allocator_pool_create(struct allocator *allocator, struct pool_id id, const struct pool_options *options);
 int allocator_pool_retain(struct allocator *allocator, struct pool_id id);
-int allocator_pool_release(struct allocator *allocator, struct pool_id id);   /* one use less */
+int allocator_pool_release(struct allocator *allocator, struct pool_id id); /* one use less, not an open scope's */
 int allocator_pool_flush(struct allocator *allocator, struct pool_id id, uint64_t context); /* emptyCache(id) */
 int allocator_pool_uses(const struct allocator *allocator, struct pool_id id); /* 0: no such pool */
 
 /* Scopes: while one is open requests go to its pool (the newest whose filter accepts), events are not polled, frees with
- * other streams wait, and nothing is flushed.  filter NULL accepts every request. */
+ * other streams wait, and nothing is flushed.  filter NULL accepts every request.  A scope is a use of its pool, which
+ * ends with allocator_pool_release() after allocator_scope_end(). */
 int allocator_scope_begin(struct allocator *allocator, struct pool_id id, bool (*filter)(void *self, int64_t stream),
                           void *self);
 int allocator_scope_end(struct allocator *allocator, struct pool_id id);

@@ -108,8 +108,10 @@ uint64_t block_merge(struct allocator *a, uint32_t into, uint32_t from)
 int block_uses_add(struct allocator *a, struct block *block, uint32_t stream)
 {
     for (uint32_t use = block->uses; use; use = a->uses[use].next)
-        if (a->uses[use].stream == stream)
+        if (a->uses[use].stream == stream) {
+            a->uses[use].in_scope |= a->scope_count > 0;
             return STATUS_OK;
+        }
     uint32_t added = a->free_uses;
     if (added) {
         a->free_uses = a->uses[added].next;
@@ -120,7 +122,7 @@ int block_uses_add(struct allocator *a, struct block *block, uint32_t stream)
             a->use_count = 1; /* 0 ends a list */
         added = (uint32_t)a->use_count++;
     }
-    a->uses[added] = (struct stream_use){stream, block->uses};
+    a->uses[added] = (struct stream_use){stream, block->uses, a->scope_count > 0};
     block->uses = added;
     return STATUS_OK;
 }

@@ -9,29 +9,38 @@ static bool block_is_usable(const struct allocator *a, uint32_t block)
     return block && !b->allocated && !b->event_count && !b->uses;
 }
 
-/* Reserve 9/8 of the device for a pool and stream; its one unmapped block, or 0. */
-static uint32_t space_new(struct allocator *a, const struct request *request)
+/* Reserve 9/8 of the device for a pool and stream; made is its one unmapped block. */
+static int space_new(struct allocator *a, const struct request *request, uint32_t *made)
 {
     uint64_t free_bytes, total, address;
     uint64_t page = a->pools[request->pool].is_small ? ALLOCATOR_SMALL_SEGMENT : a->settings.large_segment_size;
     a->device.memory_info(a->device.self, &free_bytes, &total);
     uint64_t size = (total + total / 8 + page - 1) / page * page;
-    if (array_reserve(&a->spaces, &a->space_capacity, a->space_count + 1, sizeof(*a->spaces)) ||
-        a->device.address_reserve(a->device.self, size, &address))
-        return 0;
+    if (array_reserve(&a->spaces, &a->space_capacity, a->space_count + 1, sizeof(*a->spaces)))
+        return STATUS_NO_MEMORY;
+    int status = a->device.address_reserve(a->device.self, size, &address);
+    if (status)
+        return status == MEMORY_DEVICE_FULL ? ALLOCATOR_OUT_OF_MEMORY : status;
     uint32_t block = block_new(a, request->pool, request->stream, address, size);
-    if (!block)
-        return 0;
-    a->blocks[block].mapped = false;
-    a->blocks[block].space = (uint32_t)a->space_count;
+    if (block) {
+        a->blocks[block].mapped = false;
+        a->blocks[block].space = (uint32_t)a->space_count;
+    }
+    if (!block || block_put(a, block)) {
+        if (block)
+            block_drop(a, block);
+        a->device.address_release(a->device.self, address, size);
+        return STATUS_NO_MEMORY;
+    }
     a->spaces[a->space_count++] = (struct space){
         .address = address, .size = size, .page = page, .stream = request->stream, .pool = request->pool,
         .first = block, .alive = true};
-    return block_put(a, block) ? 0 : block;
+    *made = block;
+    return STATUS_OK;
 }
 
 /* The block from which `size` bytes can be had by mapping what lies unmapped to its right. */
-static uint32_t expandable_find(struct allocator *a, const struct request *request)
+static int expandable_find(struct allocator *a, const struct request *request, uint32_t *found)
 {
     struct free_set *unmapped = pool_unmapped(a, request->pool, request->stream);
     struct free_position at;
@@ -42,10 +51,12 @@ static uint32_t expandable_find(struct allocator *a, const struct request *reque
         uint64_t room = 0;
         for (uint32_t b = candidate; room < request->size && block_is_usable(a, b); b = a->blocks[b].next)
             room += a->blocks[b].size;
-        if (room >= request->size)
-            return candidate;
+        if (room >= request->size) {
+            *found = candidate;
+            return STATUS_OK;
+        }
     }
-    return space_new(a, request);
+    return space_new(a, request, found);
 }
 
 /* An unmapped tail split off behind a block. */
@@ -77,17 +88,19 @@ static int expandable_map(struct allocator *a, uint32_t index, uint64_t wanted, 
     uint64_t got = end - (address - space->address);
     if (got > block->size)
         got = block->size;
-    if (a->device.map(a->device.self, address, got, space->page))
-        return ALLOCATOR_OUT_OF_MEMORY;
+    int status = a->device.map(a->device.self, address, got, space->page);
+    if (status)
+        return status == MEMORY_DEVICE_FULL ? ALLOCATOR_OUT_OF_MEMORY : status;
     block_take(a, index);
     block->mapped = true;
-    int status = got < block->size ? block_cut_tail(a, index, got, false) : STATUS_OK;
+    status = got < block->size ? block_cut_tail(a, index, got, false) : STATUS_OK;
     block = &a->blocks[index];
     block_merge(a, index, block->previous);
     block_merge(a, index, block->next);
     if (!status)
         status = block_put(a, index);
     a->reserved += got;
+    pool_owner(a, block->pool)->reserved += got;
     stat_add(a, block->pool, MEMORY_STAT_RESERVED_BYTES, (int64_t)got);
     a->stats.num_device_alloc++;
     trace_event(a, ALLOCATOR_SEGMENT_MAP, address, got, block->stream, block->pool, context);
@@ -98,21 +111,19 @@ static int expandable_map(struct allocator *a, uint32_t index, uint64_t wanted, 
 
 int expandable_allocate(struct allocator *a, const struct request *request, uint32_t *found)
 {
-    uint32_t candidate = expandable_find(a, request);
-    if (!candidate)
-        return ALLOCATOR_OUT_OF_MEMORY;
-    struct block *block = &a->blocks[candidate];
-    if (!block->mapped) {
-        uint64_t part = block->size < request->size ? block->size : request->size;
-        int status = expandable_map(a, candidate, part, request->context);
-        if (status)
-            return status;
+    uint32_t candidate = 0;
+    int status = expandable_find(a, request, &candidate);
+    if (!status && !a->blocks[candidate].mapped) {
+        uint64_t size = a->blocks[candidate].size;
+        status = expandable_map(a, candidate, size < request->size ? size : request->size, request->context);
     }
+    if (status)
+        return status;
     while (a->blocks[candidate].size < request->size) {
         uint32_t next = a->blocks[candidate].next;
         uint64_t missing = request->size - a->blocks[candidate].size;
         uint64_t part = a->blocks[next].size < missing ? a->blocks[next].size : missing;
-        int status = expandable_map(a, next, part, request->context);
+        status = expandable_map(a, next, part, request->context);
         if (status)
             return status; /* what was mapped stays, free */
         candidate = next;
@@ -175,7 +186,6 @@ int expandable_unmap(struct allocator *a, uint32_t index, uint64_t context)
     if (!status && block->size > size)
         status = block_cut_tail(a, index, size, true);
     block = &a->blocks[index];
-    uint64_t segment_context = block->segment_context;
     uint32_t pool = block->pool, stream = block->stream;
     block->mapped = false;
     block_merge(a, index, block->previous);
@@ -184,11 +194,17 @@ int expandable_unmap(struct allocator *a, uint32_t index, uint64_t context)
         status = block_put(a, index);
     a->reserved -= size;
     stat_sub(a, pool, MEMORY_STAT_RESERVED_BYTES, (int64_t)size);
-    if (a->pools[pool].owner)
-        pool_owner(a, pool)->device_allocations--;
+    pool_owner(a, pool)->reserved -= size;
     a->stats.num_device_free++;
-    trace_event(a, ALLOCATOR_SEGMENT_UNMAP, address, size, stream, pool, context ? context : segment_context);
+    trace_event(a, ALLOCATOR_SEGMENT_UNMAP, address, size, stream, pool, context ? context : block->segment_context);
     if (!block_is_split(&a->blocks[index]))
         space_drop(a, index);
     return status;
+}
+
+void expandable_forget(struct allocator *a, uint32_t pool)
+{
+    for (size_t i = 0; i < a->space_count; i++)
+        if (a->spaces[i].alive && a->spaces[i].pool == pool)
+            space_drop(a, a->spaces[i].first);
 }

@@ -56,12 +56,8 @@ int find_segment(struct allocator *a, const struct request *request, bool retry,
     if (a->limit != ALLOCATOR_NO_LIMIT &&
         (request->segment_size > a->limit || a->reserved > a->limit - request->segment_size))
         return ALLOCATOR_OUT_OF_MEMORY;
-    if (request->expandable) {
-        int status = expandable_allocate(a, request, found);
-        if (!status && a->pools[request->pool].owner)
-            pool_owner(a, request->pool)->device_allocations++;
-        return status;
-    }
+    if (request->expandable)
+        return expandable_allocate(a, request, found);
     uint64_t address;
     int status = a->device.segment_get(a->device.self, request->segment_size, a->streams[request->stream].handle,
                                        &address);
@@ -72,9 +68,8 @@ int find_segment(struct allocator *a, const struct request *request, bool retry,
         a->device.segment_release(a->device.self, address, request->segment_size);
         return STATUS_NO_MEMORY;
     }
-    if (a->pools[request->pool].owner)
-        pool_owner(a, request->pool)->device_allocations++;
     a->reserved += request->segment_size;
+    pool_owner(a, request->pool)->reserved += request->segment_size;
     stat_add(a, request->pool, MEMORY_STAT_SEGMENT, 1);
     stat_add(a, request->pool, MEMORY_STAT_RESERVED_BYTES, (int64_t)request->segment_size);
     if (request->segment_size >= a->settings.max_split_size)
@@ -87,19 +82,22 @@ int find_segment(struct allocator *a, const struct request *request, bool retry,
     return STATUS_OK;
 }
 
-uint32_t find_on_oom(struct allocator *a, const struct request *request)
+uint32_t find_on_oom(struct allocator *a, struct request *request)
 {
     if (a->pools[request->pool].owner)
         return 0;
     struct request borrowed = *request;
     borrowed.expandable = false;
-    for (uint32_t owner = 1; owner < a->owner_count; owner++) {
-        if (!a->owners[owner].alive || !a->owners[owner].use_on_oom)
+    for (size_t i = 0; i < a->owner_count; i++) {
+        uint32_t owner = a->owner_order[i];
+        if (!owner || !a->owners[owner].use_on_oom || a->owners[owner].uses <= 0)
             continue;
         borrowed.pool = 2 * owner + (request->pool & 1);
         uint32_t found = find_free(a, &borrowed);
-        if (found)
-            return found;
+        if (!found)
+            continue;
+        *request = borrowed; /* split as that pool's */
+        return found;
     }
     return 0;
 }

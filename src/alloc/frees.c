@@ -3,6 +3,8 @@
 
 #include "base/array.h"
 
+#include <string.h>
+
 static void inactive_split_change(struct allocator *a, uint32_t pool, enum memory_stat_kind kind, int64_t change)
 {
     if (change > 0)
@@ -76,31 +78,55 @@ static int events_insert(struct allocator *a, uint32_t index)
     return STATUS_OK;
 }
 
-static int deferred_insert(struct allocator *a)
+/* Uses recorded while a scope was open are over by now. */
+static void uses_in_scope_drop(struct allocator *a, struct block *block)
 {
-    for (size_t i = 0; i < a->deferred_count; i++) {
-        a->blocks[a->deferred[i]].deferred = false;
-        int status = events_insert(a, a->deferred[i]);
-        if (status)
-            return status;
+    uint32_t *link = &block->uses;
+    while (*link) {
+        uint32_t use = *link;
+        if (!a->uses[use].in_scope) {
+            link = &a->uses[use].next;
+            continue;
+        }
+        *link = a->uses[use].next;
+        a->uses[use].next = a->free_uses;
+        a->free_uses = use;
     }
-    a->deferred_count = 0;
-    return STATUS_OK;
+}
+
+static int deferred_insert(struct allocator *a, uint64_t context)
+{
+    int status = STATUS_OK;
+    size_t done = 0;
+    for (; done < a->deferred_count && !status; done++) {
+        uint32_t index = a->deferred[done];
+        a->blocks[index].deferred = false;
+        uses_in_scope_drop(a, &a->blocks[index]);
+        status = events_insert(a, index);
+        if (!status && !a->blocks[index].event_count)
+            status = free_block(a, index, context);
+    }
+    if (done) {
+        memmove(a->deferred, a->deferred + done, (a->deferred_count - done) * sizeof(*a->deferred));
+        a->deferred_count -= done;
+    }
+    return status;
 }
 
 int events_process(struct allocator *a, uint64_t context)
 {
-    if (a->deferred_count && deferred_insert(a))
+    if (a->deferred_count && deferred_insert(a, context))
         return STATUS_NO_MEMORY;
     if (!a->device.event_done)
         return STATUS_OK;
     for (size_t s = 0; s < a->stream_count; s++) {
-        while (a->streams[s].queue_head < a->streams[s].queue_count) {
-            struct pending *oldest = &a->streams[s].queue[a->streams[s].queue_head];
+        struct stream *stream = &a->streams[a->stream_order[s]];
+        while (stream->queue_head < stream->queue_count) {
+            const struct pending *oldest = &stream->queue[stream->queue_head];
             if (!a->device.event_done(a->device.self, oldest->event))
                 break;
             uint32_t block = oldest->block;
-            a->streams[s].queue_head++;
+            stream->queue_head++;
             if (--a->blocks[block].event_count == 0 && free_block(a, block, context))
                 return STATUS_NO_MEMORY;
         }
@@ -111,10 +137,11 @@ int events_process(struct allocator *a, uint64_t context)
 int events_synchronize(struct allocator *a, uint64_t context, uint32_t owner)
 {
     a->stats.num_sync_all_streams++;
-    if (deferred_insert(a))
-        return STATUS_NO_MEMORY;
+    int status = deferred_insert(a, context);
+    if (status)
+        return status;
     for (size_t s = 0; s < a->stream_count; s++) {
-        struct stream *stream = &a->streams[s];
+        struct stream *stream = &a->streams[a->stream_order[s]];
         size_t kept = 0, count = stream->queue_count, head = stream->queue_head;
         for (size_t i = head; i < count; i++) {
             struct pending pending = stream->queue[i];
@@ -125,12 +152,12 @@ int events_synchronize(struct allocator *a, uint64_t context, uint32_t owner)
             if (a->device.event_wait)
                 a->device.event_wait(a->device.self, pending.event);
             if (--a->blocks[pending.block].event_count == 0 && free_block(a, pending.block, context))
-                return STATUS_NO_MEMORY;
+                status = STATUS_NO_MEMORY; /* the queue is gone through to its end all the same */
         }
         stream->queue_head = 0;
         stream->queue_count = kept;
     }
-    return STATUS_OK;
+    return status;
 }
 
 /* Forget the events of a block that ends by the caller's word. */
@@ -149,14 +176,26 @@ static void queue_forget(struct allocator *a, uint32_t block)
     }
 }
 
+static void deferred_forget(struct allocator *a, uint32_t block)
+{
+    size_t i = 0;
+    if (!a->blocks[block].deferred)
+        return;
+    while (a->deferred[i] != block)
+        i++;
+    a->deferred_count--;
+    memmove(a->deferred + i, a->deferred + i + 1, (a->deferred_count - i) * sizeof(*a->deferred));
+    a->blocks[block].deferred = false;
+}
+
 int allocator_complete_free(struct allocator *a, uint64_t address, uint64_t context)
 {
     uint32_t block = block_at(a, address);
     if (!block || a->blocks[block].allocated)
         return ALLOCATOR_INVALID;
-    if (a->blocks[block].deferred && deferred_insert(a))
-        return STATUS_NO_MEMORY;
+    deferred_forget(a, block);
     queue_forget(a, block);
+    block_uses_clear(a, &a->blocks[block]);
     return free_block(a, block, context);
 }
 

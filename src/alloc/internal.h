@@ -41,7 +41,7 @@ struct owner { /* a default or private pool: two classes, pools[2 * index] small
     struct pool_id id;
     bool alive, use_on_oom, no_split;
     int uses;
-    int64_t device_allocations; /* cudaMalloc_count */
+    uint64_t reserved; /* bytes of the device; a pool without uses and bytes is forgotten */
 };
 
 struct space { /* an expandable segment */
@@ -53,6 +53,7 @@ struct space { /* an expandable segment */
 
 struct stream_use {
     uint32_t stream, next;
+    bool in_scope; /* it was recorded while a scope was open */
 };
 
 struct pending {
@@ -88,6 +89,8 @@ struct allocator {
 
     struct pool *pools;
     struct owner *owners;
+    uint32_t *owner_order; /* private pools by id */
+    size_t owner_order_capacity;
     size_t owner_count, pool_capacity, owner_capacity;
     struct stream *streams;
     uint32_t *stream_order; /* streams by handle as unsigned numbers */
@@ -173,7 +176,7 @@ static inline int block_name(struct allocator *a, uint32_t block)
 /* find.c */
 uint32_t find_free(struct allocator *a, const struct request *request);
 int find_segment(struct allocator *a, const struct request *request, bool retry, uint32_t *found);
-uint32_t find_on_oom(struct allocator *a, const struct request *request);
+uint32_t find_on_oom(struct allocator *a, struct request *request); /* found: request is the pool's that lends */
 
 /* frees.c */
 int free_block(struct allocator *a, uint32_t block, uint64_t context);
@@ -188,5 +191,6 @@ int release_cached(struct allocator *a, uint64_t context, struct pool_id id);
 /* expandable.c */
 int expandable_allocate(struct allocator *a, const struct request *request, uint32_t *found);
 int expandable_unmap(struct allocator *a, uint32_t block, uint64_t context);
+void expandable_forget(struct allocator *a, uint32_t pool); /* address space of which nothing is mapped */
 
 #endif

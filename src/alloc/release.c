@@ -50,8 +50,7 @@ static void release_block(struct allocator *a, uint32_t index, uint64_t context)
     block_take(a, index);
     a->device.segment_release(a->device.self, block->address, block->size);
     a->reserved -= block->size;
-    if (a->pools[block->pool].owner)
-        pool_owner(a, block->pool)->device_allocations--;
+    pool_owner(a, block->pool)->reserved -= block->size;
     stat_sub(a, block->pool, MEMORY_STAT_SEGMENT, 1);
     stat_sub(a, block->pool, MEMORY_STAT_RESERVED_BYTES, (int64_t)block->size);
     if (block->size >= a->settings.max_split_size)
@@ -101,6 +100,12 @@ void release_collect(struct allocator *a, uint64_t context)
     free(expandable.items);
 }
 
+/* Blocks of max_split bytes are whole unless the setting was another one when they were split. */
+static bool is_whole_segment(const struct allocator *a, uint32_t block)
+{
+    return a->blocks[block].space == NO_SPACE && !block_is_split(&a->blocks[block]);
+}
+
 bool release_available(struct allocator *a, const struct request *request)
 {
     uint64_t max_split = a->settings.max_split_size;
@@ -110,7 +115,7 @@ bool release_available(struct allocator *a, const struct request *request)
     struct free_set *set = &a->pools[request->pool].sets[request->stream];
     struct free_position at;
     bool found = free_set_lower_bound(set, key, 0, &at);
-    if (found && a->blocks[free_set_block(set, at)].space == NO_SPACE) {
+    if (found && is_whole_segment(a, free_set_block(set, at))) {
         release_block(a, free_set_block(set, at), request->context);
         return true;
     }
@@ -119,7 +124,7 @@ bool release_available(struct allocator *a, const struct request *request)
     while (released < key && a->blocks[free_set_block(set, at)].size >= max_split) {
         uint32_t block = free_set_block(set, at);
         uint64_t size = a->blocks[block].size, address = a->blocks[block].address;
-        if (a->blocks[block].space == NO_SPACE) {
+        if (is_whole_segment(a, block)) {
             released += size;
             release_block(a, block, request->context);
         }
@@ -155,9 +160,10 @@ int release_cached(struct allocator *a, uint64_t context, struct pool_id id)
         if (!status)
             status = release_pool(a, 0, context);
     }
-    for (uint32_t owner = 1; !status && owner < a->owner_count; owner++) {
+    for (size_t i = 0; !status && i < a->owner_count; i++) {
+        uint32_t owner = a->owner_order[i];
         struct owner *private = &a->owners[owner];
-        if (!private->alive || private->uses > 0)
+        if (!owner || !private->alive || private->uses > 0)
             continue;
         if (!all && (private->id.first != id.first || private->id.second != id.second))
             continue;
@@ -167,8 +173,11 @@ int release_cached(struct allocator *a, uint64_t context, struct pool_id id)
             status = release_pool(a, 2 * owner, context);
         if (!status)
             status = release_pool(a, 2 * owner + 1, context);
-        if (a->owners[owner].device_allocations == 0)
-            a->owners[owner].alive = false;
+        if (status || a->owners[owner].reserved)
+            continue;
+        expandable_forget(a, 2 * owner);
+        expandable_forget(a, 2 * owner + 1);
+        a->owners[owner].alive = false;
     }
     return status;
 }

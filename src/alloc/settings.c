@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,12 +58,13 @@ static int scan_fault(const struct scan *scan, const char *key, const char *what
     return error_set(scan->err, STATUS_USAGE, "%s: at character %d: %s", key, scan->place + 1, what);
 }
 
+/* As there, what follows the digits is not looked at, and a sign is taken: -1 is the largest number. */
 static int scan_number(const struct scan *scan, const char *key, uint64_t *number)
 {
     char *end;
     errno = 0;
-    unsigned long long parsed = isdigit((unsigned char)scan->word[0]) ? strtoull(scan->word, &end, 10) : 0;
-    if (!isdigit((unsigned char)scan->word[0]) || errno)
+    unsigned long long parsed = strtoull(scan->word, &end, 10);
+    if (end == scan->word || errno)
         return scan_fault(scan, key, "a whole number is needed");
     *number = parsed;
     return STATUS_OK;
@@ -71,8 +73,9 @@ static int scan_number(const struct scan *scan, const char *key, uint64_t *numbe
 static int scan_real(const struct scan *scan, const char *key, double *number)
 {
     char *end;
+    errno = 0;
     *number = strtod(scan->word, &end);
-    return end == scan->word ? scan_fault(scan, key, "a number is needed") : STATUS_OK;
+    return end == scan->word || errno ? scan_fault(scan, key, "a number is needed") : STATUS_OK;
 }
 
 static int scan_bool(const struct scan *scan, const char *key, bool *truth)
@@ -93,32 +96,34 @@ static int log2_floor(uint64_t n)
     return n ? 63 - __builtin_clzll(n) : 0;
 }
 
-/* MiB to bytes, capped where bytes would not fit. */
+/* MiB to bytes, capped at the last whole MiB where bytes would not fit. */
 static uint64_t mib(uint64_t n)
 {
-    return n > UINT64_MAX / SETTINGS_MIB ? UINT64_MAX : n * SETTINGS_MIB;
+    return (n > UINT64_MAX / SETTINGS_MIB ? UINT64_MAX / SETTINGS_MIB : n) * SETTINGS_MIB;
+}
+
+/* A size in MiB that must not be under the large segment's. */
+static int scan_large_size(struct scan *scan, const struct settings *settings, const char *key, uint64_t *bytes)
+{
+    uint64_t n, least = settings->large_segment_size / SETTINGS_MIB;
+    char what[80];
+    if (scan_number(scan, key, &n))
+        return STATUS_USAGE;
+    snprintf(what, sizeof(what), "too small, it must be at least the large segment's %" PRIu64 " MiB", least);
+    if (n < least)
+        return scan_fault(scan, key, what);
+    *bytes = mib(n);
+    return STATUS_OK;
 }
 
 static int parse_max_split(struct scan *scan, struct settings *settings)
 {
-    uint64_t n;
-    if (scan_number(scan, "max_split_size_mb", &n))
-        return STATUS_USAGE;
-    if (n < settings->large_segment_size / SETTINGS_MIB)
-        return scan_fault(scan, "max_split_size_mb", "too small, it must be at least the large segment's 20 MiB");
-    settings->max_split_size = mib(n);
-    return STATUS_OK;
+    return scan_large_size(scan, settings, "max_split_size_mb", &settings->max_split_size);
 }
 
 static int parse_non_split(struct scan *scan, struct settings *settings)
 {
-    uint64_t n;
-    if (scan_number(scan, "max_non_split_rounding_mb", &n))
-        return STATUS_USAGE;
-    if (n < settings->large_segment_size / SETTINGS_MIB)
-        return scan_fault(scan, "max_non_split_rounding_mb", "too small, it must be at least the large segment's 20 MiB");
-    settings->max_non_split_rounding = mib(n);
-    return STATUS_OK;
+    return scan_large_size(scan, settings, "max_non_split_rounding_mb", &settings->max_non_split_rounding);
 }
 
 static int parse_large_segment(struct scan *scan, struct settings *settings)
@@ -179,9 +184,11 @@ static int parse_pinned_reserve(struct scan *scan, struct settings *settings)
 static int parse_backend(struct scan *scan, struct settings *settings)
 {
     (void)settings;
-    if (strcmp(scan->word, "native") != 0)
-        return scan_fault(scan, "backend", "only the native allocator is modelled here");
-    return STATUS_OK;
+    if (strcmp(scan->word, "native") == 0)
+        return STATUS_OK;
+    return scan_fault(scan, "backend", strcmp(scan->word, "cudaMallocAsync") == 0
+                                           ? "only the native allocator is modelled here"
+                                           : "unknown backend, native is needed");
 }
 
 /* One pair of a list: boundary in MiB (or '>' for the rest) and divisions. */
@@ -247,24 +254,26 @@ PARSE_BOOL("release_lock_on_cudamalloc", release_lock_on_device_malloc)
 PARSE_BOOL("pinned_use_background_threads", pinned_use_background_threads)
 PARSE_BOOL("pinned_use_cuda_host_register", pinned_use_host_register)
 
+/* Those of every accelerator are applied first, then CUDA's own: where the latter are wrong, the former are in force. */
 static const struct option {
     const char *key;
+    bool is_common;
     int (*parse)(struct scan *scan, struct settings *settings);
 } options[] = {
-    {"max_split_size_mb", parse_max_split},
-    {"max_non_split_rounding_mb", parse_non_split},
-    {"large_segment_size_mb", parse_large_segment},
-    {"garbage_collection_threshold", parse_threshold},
-    {"roundup_power2_divisions", parse_roundup},
-    {"expandable_segments", parse_expandable_segments},
-    {"graph_capture_record_stream_reuse", parse_graph_capture_record_stream_reuse},
-    {"release_lock_on_cudamalloc", parse_release_lock_on_device_malloc},
-    {"per_process_memory_fraction", parse_fraction},
-    {"backend", parse_backend},
-    {"pinned_use_background_threads", parse_pinned_use_background_threads},
-    {"pinned_use_cuda_host_register", parse_pinned_use_host_register},
-    {"pinned_num_register_threads", parse_pinned_threads},
-    {"pinned_reserve_segment_size_mb", parse_pinned_reserve},
+    {"max_split_size_mb", true, parse_max_split},
+    {"max_non_split_rounding_mb", true, parse_non_split},
+    {"large_segment_size_mb", true, parse_large_segment},
+    {"garbage_collection_threshold", true, parse_threshold},
+    {"roundup_power2_divisions", true, parse_roundup},
+    {"expandable_segments", true, parse_expandable_segments},
+    {"pinned_use_background_threads", true, parse_pinned_use_background_threads},
+    {"graph_capture_record_stream_reuse", false, parse_graph_capture_record_stream_reuse},
+    {"release_lock_on_cudamalloc", false, parse_release_lock_on_device_malloc},
+    {"per_process_memory_fraction", false, parse_fraction},
+    {"backend", false, parse_backend},
+    {"pinned_use_cuda_host_register", false, parse_pinned_use_host_register},
+    {"pinned_num_register_threads", false, parse_pinned_threads},
+    {"pinned_reserve_segment_size_mb", false, parse_pinned_reserve},
 };
 
 static const struct option *option_find(const char *key)
@@ -275,32 +284,58 @@ static const struct option *option_find(const char *key)
     return NULL;
 }
 
-int settings_parse(struct settings *settings, const char *text, struct error *err)
+/* Past a value of which this reading takes no notice. */
+static int skip_value(struct scan *scan, const char *key)
+{
+    if (!scan->word[0] && scan->separator != '[')
+        return scan_fault(scan, key, "a value is needed");
+    if (scan->separator == '[')
+        while (scan->separator != ']' && (scan->word[0] || scan->separator))
+            scan_next(scan);
+    return STATUS_OK;
+}
+
+/* The key just read, with its value and what ends it. */
+static int parse_setting(struct scan *scan, struct settings *settings, bool common)
+{
+    const struct option *option = option_find(scan->word);
+    const struct scan name = *scan;
+    scan_next(scan);
+    if (!option && (!common || scan->separator != ':'))
+        return error_set(scan->err, STATUS_USAGE, "unknown setting '%s' at character %d", name.word, name.place + 1);
+    if (scan->separator != ':')
+        return scan_fault(scan, name.word, "':' and a value are needed");
+    scan_next(scan);
+    if (option && option->is_common == common ? option->parse(scan, settings) : skip_value(scan, name.word))
+        return STATUS_USAGE;
+    scan_next(scan);
+    if (scan->word[0] || (scan->separator && scan->separator != ','))
+        return scan_fault(scan, name.word, "',' is needed before the next setting");
+    return STATUS_OK;
+}
+
+static int parse_settings(struct settings *settings, const char *text, struct error *err, bool common)
 {
     struct scan scan = {.text = text, .at = text, .err = err};
-    settings->max_split_size = SETTINGS_UNLIMITED;
-    settings->garbage_collection_threshold = 0;
-    memset(settings->roundup_divisions, 0, sizeof(settings->roundup_divisions));
     for (scan_next(&scan); scan.word[0]; scan_next(&scan)) {
-        const struct option *option = option_find(scan.word);
-        if (!option)
-            return error_set(err, STATUS_USAGE, "unknown setting '%s' at character %d", scan.word, scan.place + 1);
-        scan_next(&scan);
-        if (scan.separator != ':')
-            return scan_fault(&scan, option->key, "':' and a value are needed");
-        scan_next(&scan);
-        if (option->parse(&scan, settings))
+        if (parse_setting(&scan, settings, common))
             return STATUS_USAGE;
-        scan_next(&scan);
-        if (!scan.word[0] && !scan.separator)
+        if (!scan.separator)
             return STATUS_OK;
-        if (scan.separator != ',')
-            return scan_fault(&scan, option->key, "',' is needed before the next setting");
     }
     if (scan.separator)
         return error_set(err, STATUS_USAGE, "'%c' at character %d: a setting's name is needed", scan.separator,
                          scan.place + 1);
     return STATUS_OK;
+}
+
+int settings_parse(struct settings *settings, const char *text, struct error *err)
+{
+    settings->max_split_size = SETTINGS_UNLIMITED;
+    settings->garbage_collection_threshold = 0;
+    memset(settings->roundup_divisions, 0, sizeof(settings->roundup_divisions));
+    int status = parse_settings(settings, text, err, true);
+    return status ? status : parse_settings(settings, text, err, false);
 }
 
 static uint32_t settings_divisions(const struct settings *settings, uint64_t size)

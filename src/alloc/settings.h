@@ -35,8 +35,8 @@ struct settings {
 
 void settings_init(struct settings *settings);
 
-/* Apply text.  On failure err names the key or value and its place in the text, and what was valid before the fault may
- * be in force, as in PyTorch. */
+/* Apply text.  On failure err names the key or value and its place in the text, and as in PyTorch what was valid is in
+ * force: the options of every accelerator up to the first wrong one of them, then CUDA's own likewise. */
 int settings_parse(struct settings *settings, const char *text, struct error *err);
 
 /* A request's size as the allocator rounds it. */

@@ -28,7 +28,6 @@ static int starts_list(const struct allocator *a, struct start **starts, size_t 
         if (!block->live || !block->mapped || (block->previous && a->blocks[block->previous].mapped))
             continue;
         if (array_reserve(starts, &capacity, *count + 1, sizeof(**starts))) {
-            free(*starts);
             return STATUS_NO_MEMORY;
         }
         (*starts)[(*count)++] = (struct start){block->address, i};
@@ -78,8 +77,7 @@ int allocator_visit(const struct allocator *a, const struct allocator_visitor *v
     int status = starts_list(a, &starts, &count);
     for (size_t i = 0; !status && i < count; i++)
         status = visit_segment(a, starts[i].block, visitor);
-    if (status != STATUS_NO_MEMORY)
-        free(starts);
+    free(starts);
     return status;
 }
 
