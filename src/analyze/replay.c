@@ -159,18 +159,19 @@ static int settle_under(struct replay_plan *plan, uint64_t limit, struct replay_
 static void forget(struct replay_plan *plan)
 {
     plan->beliefs.apart_count = 0;
+    plan->beliefs.flushes = false;
     table_free(&plan->beliefs.turned);
 }
 
-/* A limit that is asked about need not be the recording's: it is believed only where the recording needs one. */
+/* A limit that is asked about need not be the recording's: it is believed if the recording is reproduced with it. */
 static int run_recorded(struct replay_plan *plan, struct error *err)
 {
     struct replay_difference difference = {0};
     struct replay_result furthest = {0};
-    int status = settle_under(plan, REPLAY_NO_LIMIT, &difference, &furthest, err);
-    for (int with = 1; with >= 0 && !status && difference.kind && plan->options.limit != REPLAY_NO_LIMIT; with--) {
+    int status = settle_under(plan, plan->options.limit, &difference, &furthest, err);
+    if (!status && difference.kind && plan->options.limit != REPLAY_NO_LIMIT) {
         forget(plan);
-        status = settle_under(plan, with ? plan->options.limit : REPLAY_NO_LIMIT, &difference, &furthest, err);
+        status = settle_under(plan, REPLAY_NO_LIMIT, &difference, &furthest, err);
     }
     if (!status && plan->has_start && difference.kind)
         status = run_unfollowed(plan, &plan->trial, &plan->recorded, err);
@@ -211,6 +212,7 @@ void replay_plan_free(struct replay_plan *plan)
     free(plan->pools);
     free(plan->lives);
     free(plan->by_address);
+    free(plan->request_lives);
     free(plan->beliefs.apart);
     free(plan->foreigners.items);
     table_free(&plan->beliefs.turned);

@@ -85,8 +85,8 @@ const char *replay_recorded_conf(const struct snapshot *snapshot);
 
 /*
  * A plan: the requests of one device, read once (and run under the recorded settings, to see what they leave open; with
- * the options' limit only where they are not reproduced without) and then run as often as wanted, by any number of
- * threads at a time.  replay_plan_new fails as replay_run does; the snapshot must outlive the plan.
+ * the options' limit if the recording is reproduced with it) and then run as often as wanted, by any number of threads at
+ * a time.  replay_plan_new fails as replay_run does; the snapshot must outlive the plan.
  */
 struct replay_plan;
 struct replay_trial {

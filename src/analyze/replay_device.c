@@ -32,40 +32,20 @@ static enum action next_action(struct replay_device *device, uint32_t *entry)
 static int recorded_get(struct replay_device *device, uint64_t *address)
 {
     uint32_t entry;
-    if (next_action(device, &entry) != ACTION_SEGMENT_ALLOC) {
+    enum action action = next_action(device, &entry);
+    if (action != ACTION_SEGMENT_ALLOC) {
         device->refused = true;
+        device->unforced |= device->knows_limit && is_release(action) &&
+                            device->plan->snapshot->entries.context[entry] == CONTEXT_NONE;
         return MEMORY_DEVICE_FULL;
     }
     *address = device->plan->snapshot->entries.address[entry];
     return 0;
 }
 
-/* A segment that falls into a chunk of before: it brings what it shows of the chunk. */
-static bool take_seed(struct replay_device *device, const struct replay_seed *seed)
-{
-    uint64_t taken = placement_round(seed->size), end = seed->address + taken;
-    bool same = false; /* an earlier one has brought it */
-    for (size_t i = 0; i < device->seeds_used; i++)
-        same |= device->seeds[i].address / PLACEMENT_CHUNK == seed->address / PLACEMENT_CHUNK &&
-                device->seeds[i].address < seed->address;
-    device->seeds_used++;
-    return same ? placement_take(device->placement, seed->address, taken)
-                : placement_seed(device->placement, seed->address, taken, CHUNK_END(end));
-}
-
-/* By the rule; the first ones go where the recording's first went, which the rule cannot know. */
-static uint64_t place(struct replay_device *device, uint64_t size)
-{
-    const struct replay_seed *seed = &device->seeds[device->seeds_used];
-    if (device->seeds_used < device->seed_count && seed->size == size && take_seed(device, seed))
-        return seed->address;
-    return placement_get(device->placement, placement_round(size));
-}
-
 static bool learn_foreign(struct replay_device *device, struct replay_foreign foreign)
 {
     struct replay_foreigners *learned = &device->learned;
-    foreign.at = (uint32_t)device->at - 1;
     if (array_reserve(&learned->items, &learned->capacity, learned->count + 1, sizeof(*learned->items)))
         return false;
     learned->items[learned->count++] = foreign;
@@ -84,13 +64,15 @@ static bool learn_hole(struct replay_device *device, uint64_t address, uint64_t 
             end += placement_round(entries->size[entry]);
     }
     return placement_hole(device->placement, address, end) &&
-           learn_foreign(device, (struct replay_foreign){.kind = REPLAY_FOREIGN_HOLE, .address = address, .size = end - address});
+           learn_foreign(device, (struct replay_foreign){.at = (uint32_t)device->at - 1, .kind = REPLAY_FOREIGN_HOLE,
+                                                              .address = address, .size = end - address});
 }
 
 static bool learn_taken(struct replay_device *device, uint64_t address, uint64_t size)
 {
     return placement_take(device->placement, address, size) &&
-           learn_foreign(device, (struct replay_foreign){.kind = REPLAY_FOREIGN_TAKES, .address = address, .size = size});
+           learn_foreign(device, (struct replay_foreign){.at = (uint32_t)device->at - 1, .kind = REPLAY_FOREIGN_TAKES,
+                                                              .address = address, .size = size});
 }
 
 /* In the open space: others have what lies above the segment's chunk, and what lies before it in the chunk. */
@@ -136,16 +118,35 @@ static void learn_place(struct replay_device *device, uint64_t ours, uint64_t ad
     placement_take(device->placement, address, taken);
 }
 
+/* One of the first segments, in a chunk of before: a hole was there from the start.  It is in a chunk older than the
+ * others, unless the segment would have fitted into one of these. */
+static bool learn_seed(struct replay_device *device, bool is_old, uint64_t address, uint64_t taken)
+{
+    uint64_t low = placement_low(device->placement), end = CHUNK_END(address + taken);
+    if (device->learned.count >= REPLAY_SEEDS || address < low || !placement_hole(device->placement, address, end))
+        return false;
+    if (is_old)
+        placement_age(device->placement, address);
+    return learn_foreign(device, (struct replay_foreign){.kind = REPLAY_FOREIGN_HOLE, .is_old = is_old, .address = address,
+                                                         .size = end - address}) &&
+           placement_take(device->placement, address, taken);
+}
+
 void replay_device_takes(struct replay_device *device, uint64_t address, uint64_t size)
 {
-    const struct replay_seed *seed = &device->seeds[device->seeds_used];
-    if (device->seeds_used < device->seed_count && seed->address == address) {
-        take_seed(device, seed);
-        return;
+    uint64_t taken = placement_round(size), low = placement_low(device->placement);
+    uint64_t ours = placement_get(device->placement, taken);
+    bool opens = ours && ours < low; /* a chunk of its own, below all others */
+    device->has_begun |= device->at > device->begins;
+    if (device->has_begun) {
+        device->placements++;
+        device->explained += ours == address;
+    } else if (ours != address) {
+        placement_put(device->placement, ours);
+        if (learn_seed(device, opens, address, taken))
+            return;
+        ours = placement_get(device->placement, taken);
     }
-    uint64_t taken = placement_round(size), ours = placement_get(device->placement, taken);
-    device->placements++;
-    device->explained += ours == address;
     if (ours != address)
         learn_place(device, ours, address, taken);
 }
@@ -181,7 +182,7 @@ static int segment_get(void *self, uint64_t size, int64_t stream, uint64_t *addr
         return MEMORY_DEVICE_FULL;
     }
     let_foreigners_act(device);
-    *address = place(device, size);
+    *address = placement_get(device->placement, taken);
     if (!*address)
         return MEMORY_DEVICE_FULL;
     device->used += taken;
@@ -261,30 +262,33 @@ static void memory_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 
 /* What the recording shows of where the driver began: the first segments lie in chunks of before; the first one that
  * begins a chunk opens the space below. */
-static uint64_t learn(struct replay_device *device)
+static uint64_t find_top(struct replay_device *device)
 {
     const struct entries *entries = &device->plan->snapshot->entries;
     uint64_t lowest = USUAL_TOP;
-    for (size_t i = 0; i < device->plan->count && device->seed_count < REPLAY_SEEDS; i++) {
+    size_t seeds = 0;
+    for (size_t i = 0; i < device->plan->count && seeds < REPLAY_SEEDS; i++) {
         uint32_t entry = device->plan->list[i];
         uint64_t address = entries->address[entry];
         if (replay_action(device->plan, i) != ACTION_SEGMENT_ALLOC)
             continue;
         if (address > UINT64_MAX / 4 || entries->size[entry] > UINT64_MAX / 4)
             break;
+        device->begins = i;
         if (address % PLACEMENT_CHUNK == 0)
             return CHUNK_END(address + entries->size[entry]);
-        device->seeds[device->seed_count++] = (struct replay_seed){address, entries->size[entry]};
+        seeds++;
         if (address / PLACEMENT_CHUNK * PLACEMENT_CHUNK < lowest)
             lowest = address / PLACEMENT_CHUNK * PLACEMENT_CHUNK;
     }
+    device->begins = device->plan->count;
     return lowest;
 }
 
 int replay_device_start(struct replay_device *device)
 {
     device->reserved_next = (RESERVE_BASE + RESERVE_ALIGN - 1) / RESERVE_ALIGN * RESERVE_ALIGN;
-    uint64_t top = learn(device);
+    uint64_t top = find_top(device);
     device->placement = placement_new(top ? top : USUAL_TOP);
     return device->placement ? STATUS_OK : STATUS_NO_MEMORY;
 }

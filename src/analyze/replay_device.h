@@ -13,10 +13,6 @@
 
 #define REPLAY_SEEDS 16 /* segments that fall into chunks which the driver had before */
 
-struct replay_seed {
-    uint64_t address, size;
-};
-
 struct replay_device {
     const struct replay_plan *plan;
     size_t at;            /* how far the recording was followed */
@@ -24,11 +20,12 @@ struct replay_device {
     bool follows;         /* recorded addresses; else the placement rule */
     bool knows_limit;     /* the allocator's limit is that of the recording */
     bool refused;
+    bool unforced;        /* it had to refuse only because the recording goes on with a release without a stack */
     uint64_t placements, explained; /* recorded segments, and those where the rule would have put them */
     uint64_t total, used;
     struct placement *placement; /* where they go; when following: where the rule would have put them */
-    struct replay_seed seeds[REPLAY_SEEDS];
-    size_t seed_count, seeds_used;
+    size_t begins;               /* place of the first segment that began a chunk of its own */
+    bool has_begun;
     struct replay_foreigners learned; /* when following */
     size_t foreign_next;              /* else: of the plan's, the next to happen */
     uint64_t reserved_next; /* address space of expandable segments */

@@ -68,7 +68,7 @@ static int live_entry(struct replay_plan *plan, struct table *live, size_t at)
 
 /* --- what is known ---------------------------------------------------------------------------------------------- */
 
-static uint32_t pool_find(struct replay_plan *plan, int64_t first, int64_t second)
+uint32_t replay_pool_find(struct replay_plan *plan, int64_t first, int64_t second)
 {
     for (uint32_t i = 0; i < plan->pool_count; i++)
         if (plan->pools[i].id.first == first && plan->pools[i].id.second == second)
@@ -92,7 +92,7 @@ static int life_knows(struct replay_life *life, uint32_t pool)
 /* The plan's pool for one of the snapshot's. */
 static uint32_t pool_of(struct replay_plan *plan, uint32_t pool)
 {
-    return pool_find(plan, plan->snapshot->pools[pool].id[0], plan->snapshot->pools[pool].id[1]);
+    return replay_pool_find(plan, plan->snapshot->pools[pool].id[0], plan->snapshot->pools[pool].id[1]);
 }
 
 /* A block that is larger than its request by what would have been split off belongs to a pool that does not split. */
@@ -179,9 +179,11 @@ static int learn_from_options(struct replay_plan *plan)
     const struct replay_options *options = &plan->options;
     for (size_t i = 0; i < options->pool_count; i++) {
         const struct replay_pool_option *said = &options->pools[i];
-        uint32_t pool = pool_find(plan, said->first, said->second);
+        size_t had = plan->pool_count;
+        uint32_t pool = replay_pool_find(plan, said->first, said->second);
         if (pool == NONE32)
             return STATUS_NO_MEMORY;
+        plan->pools[pool].is_guess = plan->pool_count > had; /* what has no segments at the end may be any of these */
         plan->pools[pool].no_split = said->no_split;
         plan->pools[pool].use_on_oom = said->use_on_oom;
         plan->pools[pool].is_told = true;
@@ -191,7 +193,7 @@ static int learn_from_options(struct replay_plan *plan)
         for (size_t k = 0; k < plan->life_count; k++) {
             uint64_t entry = plan->count ? plan->list[plan->lives[k].first] : 0;
             if (entry >= said->from && entry <= said->to && !plan->lives[k].is_there &&
-                life_knows(&plan->lives[k], pool_find(plan, said->first, said->second)))
+                life_knows(&plan->lives[k], replay_pool_find(plan, said->first, said->second)))
                 return STATUS_NO_MEMORY;
         }
     }
@@ -199,13 +201,6 @@ static int learn_from_options(struct replay_plan *plan)
 }
 
 /* --- lives that share a pool ------------------------------------------------------------------------------------ */
-
-static uint32_t leader_of(const struct replay_plan *plan, uint32_t life)
-{
-    while (plan->lives[life].leader != life)
-        life = plan->lives[life].leader;
-    return life;
-}
 
 uint32_t replay_life_at(const struct replay_plan *plan, size_t at, uint64_t address)
 {
@@ -241,7 +236,7 @@ static void join_drops(struct replay_plan *plan)
         uint32_t one = by_last[i] - 1, next = by_last[i + 1] - 1;
         is_sure &= plan->lives[one].is_small || !plan->lives[next].is_small;
         if (is_sure)
-            plan->lives[leader_of(plan, next)].leader = leader_of(plan, one);
+            plan->lives[replay_leader(plan, next)].leader = replay_leader(plan, one);
     }
     free(by_last);
 }
@@ -249,7 +244,7 @@ static void join_drops(struct replay_plan *plan)
 int replay_lives_find(struct replay_plan *plan)
 {
     struct table live = {0};
-    int status = pool_find(plan, 0, 0) == NONE32 ? STATUS_NO_MEMORY : lives_of_start(plan, &live);
+    int status = replay_pool_find(plan, 0, 0) == NONE32 ? STATUS_NO_MEMORY : lives_of_start(plan, &live);
     for (size_t i = 0; i < plan->count && !status; i++) {
         enum action action = replay_action(plan, i);
         if (action == ACTION_SEGMENT_ALLOC || action == ACTION_SEGMENT_MAP || action == ACTION_SEGMENT_FREE)
@@ -266,84 +261,5 @@ int replay_lives_find(struct replay_plan *plan)
         status = learn_from_options(plan);
     if (!status)
         join_drops(plan);
-    return status;
-}
-
-/* --- a pool for the others -------------------------------------------------------------------------------------- */
-
-/* What is to be found out about the lives that share a leader. */
-struct class {
-    uint32_t pool;      /* NONE32: not yet */
-    bool is_private, has_small, has_large;
-    bool is_constrained; /* stands in a pair */
-};
-
-static uint32_t new_guess(struct replay_plan *plan)
-{
-    int64_t next = 1;
-    for (size_t i = 0; i < plan->pool_count; i++)
-        if (plan->pools[i].id.first == 0 && plan->pools[i].id.second >= next)
-            next = plan->pools[i].id.second + 1;
-    uint32_t pool = pool_find(plan, 0, next);
-    if (pool != NONE32)
-        plan->pools[pool].is_guess = true;
-    return pool;
-}
-
-static bool is_apart(const struct replay_plan *plan, const struct class *classes, uint32_t leader, uint32_t pool)
-{
-    for (size_t i = 0; i < plan->beliefs.apart_count; i++) {
-        uint32_t one = leader_of(plan, plan->beliefs.apart[i].one), other = leader_of(plan, plan->beliefs.apart[i].other);
-        if ((one == leader && classes[other].pool == pool) || (other == leader && classes[one].pool == pool))
-            return true;
-    }
-    return false;
-}
-
-static uint32_t choose_pool(struct replay_plan *plan, const struct class *classes, uint32_t leader)
-{
-    for (uint32_t pool = classes[leader].is_private ? 1 : 0; pool < plan->pool_count; pool++)
-        if (!classes[leader].is_constrained || !is_apart(plan, classes, leader, pool))
-            return pool;
-    return new_guess(plan);
-}
-
-static void gather_classes(const struct replay_plan *plan, struct class *classes)
-{
-    for (size_t i = 0; i < plan->life_count; i++)
-        classes[i] = (struct class){.pool = NONE32};
-    for (size_t i = 0; i < plan->life_count; i++) {
-        const struct replay_life *life = &plan->lives[i];
-        struct class *class = &classes[leader_of(plan, (uint32_t)i)];
-        class->has_small |= life->is_small;
-        class->has_large |= !life->is_small;
-        class->is_private |= life->last != NONE32 && replay_is_turned(plan, REPLAY_TURN_DEFAULT, life->last);
-        if (life->is_known)
-            class->pool = life->pool;
-    }
-    for (size_t i = 0; i < plan->beliefs.apart_count; i++) {
-        classes[leader_of(plan, plan->beliefs.apart[i].one)].is_constrained = true;
-        classes[leader_of(plan, plan->beliefs.apart[i].other)].is_constrained = true;
-    }
-}
-
-int replay_lives_settle(struct replay_plan *plan)
-{
-    struct class *classes = malloc((plan->life_count + 1) * sizeof(*classes));
-    int status = classes ? STATUS_OK : STATUS_NO_MEMORY;
-    if (classes)
-        gather_classes(plan, classes);
-    for (uint32_t i = 0; i < plan->life_count && !status; i++) {
-        uint32_t leader = leader_of(plan, i);
-        struct class *class = &classes[leader];
-        class->is_private |= class->has_small && class->has_large;
-        if (class->pool == NONE32)
-            class->pool = choose_pool(plan, classes, leader);
-        if (class->pool == NONE32)
-            status = STATUS_NO_MEMORY;
-        else if (!plan->lives[i].is_known)
-            plan->lives[i].pool = (uint16_t)class->pool;
-    }
-    free(classes);
     return status;
 }

@@ -80,7 +80,7 @@ bool replay_is_own_release(const struct replay_plan *plan, size_t at)
         at++;
     enum action action = replay_action(plan, at);
     bool own = action == ACTION_SEGMENT_ALLOC || action == ACTION_SEGMENT_MAP || action == ACTION_OOM;
-    return own && !replay_is_turned(plan, REPLAY_TURN_RELEASE, first);
+    return own && plan->beliefs.flushes == replay_is_turned(plan, REPLAY_TURN_RELEASE, first);
 }
 
 /* A release by the allocator itself says of a private pool that its handle is gone; one that was asked for is a flush of
@@ -196,6 +196,29 @@ static int walk_entry(struct walk *walk, size_t *at)
     walk->last_pool = request_pool(walk, *at);
     walk->dropped[walk->last_pool] = false;
     return add_op(plan, action == ACTION_OOM ? REPLAY_OOM : REPLAY_ALLOC, *at, walk->last_pool);
+}
+
+uint32_t *replay_request_lives(struct replay_plan *plan)
+{
+    struct walk walk = {.plan = plan};
+    uint32_t *lives = malloc((plan->count + 1) * sizeof(*lives));
+    if (!lives || walk_start(&walk)) {
+        free(lives);
+        walk_end(&walk);
+        return NULL;
+    }
+    for (size_t i = 0; i < plan->count; i++) {
+        lives[i] = NONE32;
+        walk_lives(&walk, i);
+        uint64_t address = plan->snapshot->entries.address[plan->list[i]];
+        const struct replay_life *life = replay_action(plan, i) <= ACTION_SEGMENT_UNMAP ? walk_find(&walk, address) : NULL;
+        if (life && replay_action(plan, i) == ACTION_ALLOC)
+            lives[i] = (uint32_t)(life - plan->lives);
+        else if (life && replay_action(plan, i) == ACTION_SEGMENT_FREE)
+            ordered_bits_remove(&walk.live, walk.places[life - plan->lives]);
+    }
+    walk_end(&walk);
+    return lives;
 }
 
 int replay_plan_order(struct replay_plan *plan)

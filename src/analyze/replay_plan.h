@@ -41,6 +41,7 @@ struct replay_pool {
     bool no_split, use_on_oom;
     bool is_told;      /* no_split is known: said by the user or seen in the final blocks */
     bool is_guess;     /* the recording does not name it */
+    bool is_used;      /* by a class, in this settling */
 };
 
 struct replay_life {
@@ -73,6 +74,7 @@ struct replay_pair {
 struct replay_beliefs {
     struct replay_pair *apart;
     size_t apart_count, apart_capacity;
+    bool flushes;        /* the usual answer to REPLAY_TURN_RELEASE is that it was a flush */
     struct table turned; /* replay_turn(): answers that are the other way */
 };
 
@@ -112,6 +114,7 @@ struct replay_plan {
     struct replay_life *lives; /* by first */
     size_t life_count, life_capacity;
     uint32_t *by_address; /* of lives */
+    uint32_t *request_lives; /* NULL until it is asked for */
     struct replay_beliefs beliefs;
     struct replay_foreigners foreigners;
 
@@ -124,11 +127,17 @@ struct replay_plan {
 int replay_plan_list(struct replay_plan *plan, struct error *err);
 bool replay_is_our_segment(const struct replay_plan *plan, const struct segment *segment);
 
-/* replay_lives.c: the lives with what is known of their pools; then a pool for each of the others, under the beliefs. */
+/* replay_lives.c: the lives with what is known of their pools. */
 int replay_lives_find(struct replay_plan *plan);
-int replay_lives_settle(struct replay_plan *plan);
+uint32_t replay_pool_find(struct replay_plan *plan, int64_t first, int64_t second); /* made if needed; NONE32: too many */
 size_t replay_first_life(const struct replay_plan *plan, uint64_t address); /* in by_address, at or above */
 uint32_t replay_life_at(const struct replay_plan *plan, size_t at, uint64_t address); /* NONE32: none. Linear */
+
+/* replay_classes.c: a pool for each of the others, under the beliefs. */
+int replay_lives_settle(struct replay_plan *plan);
+
+/* replay_order.c: the life that served each request, by place in the list (NONE32: none); the caller frees it. */
+uint32_t *replay_request_lives(struct replay_plan *plan);
 
 /* replay_order.c: the operations, from the list, the lives' pools and the beliefs; again after these changed. */
 int replay_plan_order(struct replay_plan *plan);
@@ -136,7 +145,14 @@ bool replay_is_own_release(const struct replay_plan *plan, size_t at);
 
 /* replay_run.c: one run.  difference may be NULL; it and result say the first one under the recorded settings.
  * foreigners may be NULL; it gets what the run under the recorded settings showed of them, replacing what it had. */
-enum replay_difference_kind { REPLAY_SAME, REPLAY_OTHER_PLACE, REPLAY_OTHER_RELEASE, REPLAY_OTHER_SIZE, REPLAY_OTHER };
+enum replay_difference_kind {
+    REPLAY_SAME,
+    REPLAY_OTHER_PLACE,
+    REPLAY_OTHER_RELEASE,
+    REPLAY_UNFORCED, /* the request released memory although the limit would have let it have more */
+    REPLAY_OTHER_SIZE,
+    REPLAY_OTHER,
+};
 struct replay_difference {
     enum replay_difference_kind kind;
     size_t at;             /* place in the list */
@@ -149,6 +165,12 @@ int replay_run_once(const struct replay_plan *plan, const struct replay_trial *t
 /* replay_learn.c: beliefs after a difference; false: nothing left to believe. */
 bool replay_learn(struct replay_plan *plan, const struct replay_difference *difference);
 
+static inline uint32_t replay_leader(const struct replay_plan *plan, uint32_t life)
+{
+    while (plan->lives[life].leader != life)
+        life = plan->lives[life].leader;
+    return life;
+}
 static inline uint64_t replay_turn_key(enum replay_question question, size_t at)
 {
     return (uint64_t)at << 3 | question;

@@ -74,7 +74,8 @@ static void other_event(struct run *run, const struct allocator_event *event, si
     bool opens = theirs == ACTION_SEGMENT_ALLOC || theirs == ACTION_SEGMENT_MAP;
     enum replay_difference_kind kind = ours_serves && (theirs == ACTION_ALLOC || opens || is_release(theirs))
                                            ? REPLAY_OTHER_PLACE
-                                       : ours_releases ? REPLAY_OTHER_RELEASE
+                                       : ours_releases        ? REPLAY_OTHER_RELEASE
+                                       : is_release(theirs) ? REPLAY_UNFORCED
                                                        : REPLAY_OTHER;
     bool stray = theirs == ACTION_ALLOC && at && replay_action(run->plan, at - 1) == ACTION_SEGMENT_ALLOC &&
                  !run->difference.kind && replay_life_at(run->plan, at, entries->address[entry]) == NONE32;
@@ -196,7 +197,10 @@ static int request(struct run *run, const struct replay_op *op)
     run->requests++;
     if (op->pool != run->scope && open_scope(run, op->pool))
         return STATUS_NO_MEMORY;
+    size_t before = run->device.at;
     int status = allocator_malloc(run->allocator, size, stream, run->requests, &address);
+    if (run->device.unforced)
+        differ(run, REPLAY_UNFORCED, before, "the request releases memory, and the limit would have let it have more");
     if (allocator_stats(run->allocator)->num_ooms > ooms && !run->result->ooms++)
         run->result->first_oom = entry;
     if (status == ALLOCATOR_OUT_OF_MEMORY) {
@@ -223,10 +227,13 @@ static int give_back(struct run *run, const struct replay_op *op)
     uint64_t address = run->here[op->block];
     if (!address) /* its request failed here */
         return STATUS_OK;
-    int status = op->kind == REPLAY_FREE ? STATUS_OK : allocator_record_stream(run->allocator, address, OTHER_STREAM);
+    bool later = op->kind == REPLAY_FREE_LATER;
+    int status = later ? close_scope(run) : STATUS_OK; /* a use inside a scope would end with it: the trace says when */
+    if (!status && later)
+        status = allocator_record_stream(run->allocator, address, OTHER_STREAM);
     if (!status)
         status = allocator_release(run->allocator, address, 0);
-    if (op->kind == REPLAY_FREE)
+    if (!later)
         run->here[op->block] = 0;
     return status == ALLOCATOR_INVALID && run->plan->has_start ? STATUS_OK : status; /* a rebuilt state may lack it */
 }
