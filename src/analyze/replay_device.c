@@ -123,7 +123,7 @@ static void learn_place(struct replay_device *device, uint64_t ours, uint64_t ad
 static bool learn_seed(struct replay_device *device, bool is_old, uint64_t address, uint64_t taken)
 {
     uint64_t low = placement_low(device->placement), end = CHUNK_END(address + taken);
-    if (device->learned.count >= REPLAY_SEEDS || address < low || !placement_hole(device->placement, address, end))
+    if (device->learned.count >= REPLAY_SEEDS || address % PLACEMENT_CHUNK == 0 || address < low || !placement_hole(device->placement, address, end))
         return false;
     if (is_old)
         placement_age(device->placement, address);
@@ -260,29 +260,27 @@ static void memory_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
     *free_bytes = device->total - device->used;
 }
 
-/* What the recording shows of where the driver began: the first segments lie in chunks of before; the first one that
- * begins a chunk opens the space below. */
+/* What the recording shows of where the driver began: the first segments lie in chunks of before.  The first one that
+ * begins a chunk below all of these opens the space there; without one, it ends at the lowest. */
 static uint64_t find_top(struct replay_device *device)
 {
     const struct entries *entries = &device->plan->snapshot->entries;
-    uint64_t lowest = USUAL_TOP;
-    size_t seeds = 0;
-    for (size_t i = 0; i < device->plan->count && seeds < REPLAY_SEEDS; i++) {
+    uint64_t lowest = UINT64_MAX;
+    for (size_t i = 0; i < device->plan->count; i++) {
         uint32_t entry = device->plan->list[i];
         uint64_t address = entries->address[entry];
-        if (replay_action(device->plan, i) != ACTION_SEGMENT_ALLOC)
+        if (replay_action(device->plan, i) != ACTION_SEGMENT_ALLOC || address > UINT64_MAX / 4 ||
+            entries->size[entry] > UINT64_MAX / 4)
             continue;
-        if (address > UINT64_MAX / 4 || entries->size[entry] > UINT64_MAX / 4)
-            break;
+        uint64_t end = CHUNK_END(address + entries->size[entry]);
         device->begins = i;
-        if (address % PLACEMENT_CHUNK == 0)
-            return CHUNK_END(address + entries->size[entry]);
-        seeds++;
+        if (address % PLACEMENT_CHUNK == 0 && end <= lowest)
+            return end;
         if (address / PLACEMENT_CHUNK * PLACEMENT_CHUNK < lowest)
             lowest = address / PLACEMENT_CHUNK * PLACEMENT_CHUNK;
     }
     device->begins = device->plan->count;
-    return lowest;
+    return lowest == UINT64_MAX ? USUAL_TOP : lowest;
 }
 
 int replay_device_start(struct replay_device *device)

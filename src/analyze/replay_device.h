@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REPLAY_SEEDS 16 /* segments that fall into chunks which the driver had before */
+#define REPLAY_SEEDS 3 /* holes that were there from the start */
 
 struct replay_device {
     const struct replay_plan *plan;
