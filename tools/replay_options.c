@@ -93,6 +93,28 @@ void replay_options_device(const struct load *load, struct replay_options *optio
         options->device = (uint16_t)load->selection.device;
 }
 
+size_t replay_options_places(const struct load *load, struct replay_place places[REPLAY_PLACES])
+{
+    const struct entries *entries = &load->snapshot->entries;
+    size_t count = 0, last = 0;
+    for (size_t i = 0; i < entries->count && count < REPLAY_PLACES; i++) {
+        struct replay_place place = {entries->process ? entries->process[i] : 0, entries->device[i]};
+        if (entries->action[i] == ACTION_SNAPSHOT ||
+            (load->selection.device >= 0 && place.device != (uint16_t)load->selection.device))
+            continue;
+        if (count && places[last].process == place.process && places[last].device == place.device)
+            continue;
+        for (last = 0; last < count; last++)
+            if (places[last].process == place.process && places[last].device == place.device)
+                break;
+        if (last == count)
+            places[count++] = place;
+    }
+    if (!count)
+        places[count++] = (struct replay_place){0, (uint16_t)(load->selection.device >= 0 ? load->selection.device : 0)};
+    return count;
+}
+
 const char *replay_options_approximate(const struct replay_result *result)
 {
     return result->lost_beginning ? "the beginning of the recording is lost, what was there is rebuilt from its end"

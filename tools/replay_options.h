@@ -22,6 +22,14 @@ int replay_options_pools(const struct command_line *line, struct replay_options 
 /* The device to look at, the selected one or that of the first entry, and the moment: into *options. */
 void replay_options_device(const struct load *load, struct replay_options *options);
 
+/* Devices of processes that have entries, in order of their first; only the selected one if one is selected.  At least one:
+ * that of the first entry, or device 0. */
+#define REPLAY_PLACES 64
+struct replay_place {
+    uint16_t process, device;
+};
+size_t replay_options_places(const struct load *load, struct replay_place places[REPLAY_PLACES]);
+
 /* Why a result is approximate, in words; and what a row without settings of its own is called: where nothing of an
  * allocator was recorded these are the default ones. */
 const char *replay_options_approximate(const struct replay_result *result);
