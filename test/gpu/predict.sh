@@ -33,8 +33,8 @@ predict() {
     "$python" "$here/predict.py" "$cudamem" "$name" $limit "$@" || failed=$((failed + 1))
 }
 
-wanted=${*:-random streams pools capture train images serve}
-usual="expandable_segments:True max_split_size_mb:64 roundup_power2_divisions:8 max_split_size_mb:32,roundup_power2_divisions:4 expandable_segments:True,roundup_power2_divisions:[256:1,512:2,1024:4,>:8]"
+wanted=${*:-random streams pools special capture train images language serve}
+usual="max_split_size_mb:20 roundup_power2_divisions:[1:0,8:4,>:2],max_split_size_mb:100 expandable_segments:True max_split_size_mb:64 roundup_power2_divisions:8 max_split_size_mb:32,roundup_power2_divisions:4 expandable_segments:True,roundup_power2_divisions:[256:1,512:2,1024:4,>:8]"
 for program in $wanted; do
     # shellcheck disable=SC2086
     predict "$program" "" - "" $usual

@@ -1,8 +1,10 @@
 """Programs whose requests are the same under every setting: leaves NAME.pickle, NAME.stats.json, NAME.summary.txt here.
 
-usage: torch_predict.py PROGRAM NAME [FRACTION]     PROGRAM: random, streams, pools, capture, train, images, or serve
+usage: torch_predict.py PROGRAM NAME [FRACTION]     PREDICT_SEED: another run of the random ones
+PROGRAM: random, streams, pools, special, capture, train, images, language, or serve
 """
 import json
+import os
 import random
 import sys
 import torch
@@ -12,8 +14,9 @@ torch.cuda.init()
 if len(sys.argv) > 3:
     torch.cuda.set_per_process_memory_fraction(float(sys.argv[3]))
 torch.cuda.memory._record_memory_history(context="all", stacks="python")
-random.seed(11)
-torch.manual_seed(11)
+seed = int(os.environ.get("PREDICT_SEED", "11"))
+random.seed(seed)
+torch.manual_seed(seed)
 
 
 def take(size):
@@ -70,6 +73,23 @@ def use_pools():
     return kept
 
 
+def use_special():
+    """Pools that do not split, and that lend; blocks outlive their pool's handle; flushes in between."""
+    kept = churn(400)
+    for turn in range(3):
+        whole, lends = torch.cuda.MemPool(no_split=True), torch.cuda.MemPool(use_on_oom=True)
+        with torch.cuda.use_mem_pool(whole):
+            inside = churn(120, most=24.0, live_most=20)
+        with torch.cuda.use_mem_pool(lends):
+            more = churn(120, most=24.0, live_most=20)
+        kept += churn(150) + inside[:3] + more[:1]
+        del inside, more, whole
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        kept = kept[len(kept) // 3:] + [lends]
+    return kept
+
+
 def use_capture():
     """Graphs that share a pool, captured and replayed between ordinary work."""
     layers = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(4)]).cuda()
@@ -115,6 +135,30 @@ def use_images():
     return [model, optimizer]
 
 
+def use_language():
+    """A small language model with checkpointed layers, growing sequences, and an evaluation without gradients."""
+    from torch.utils.checkpoint import checkpoint
+    layers = torch.nn.ModuleList([torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True) for _ in range(6)]).cuda()
+    embedding, head = torch.nn.Embedding(8000, 512).cuda(), torch.nn.Linear(512, 8000).cuda()
+    parameters = [*layers.parameters(), *embedding.parameters(), *head.parameters()]
+    optimizer = torch.optim.Adam(parameters)
+    for step in range(4):
+        tokens = torch.randint(8000, (8, 128 + 96 * step), device="cuda")
+        hidden = embedding(tokens)
+        for layer in layers:
+            hidden = checkpoint(layer, hidden, use_reentrant=False)
+        loss = torch.nn.functional.cross_entropy(head(hidden).flatten(0, 1), tokens.flatten())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            hidden = embedding(tokens[:2])
+            for layer in layers:
+                hidden = layer(hidden)
+            head(hidden).argmax(-1)
+    return [layers, embedding, head, optimizer]
+
+
 def use_serve():
     """Caches of requests that grow by steps and end at random."""
     caches, kept = {}, []
@@ -131,7 +175,7 @@ def use_serve():
 
 
 kept = {"random": use_random, "streams": use_streams, "pools": use_pools, "capture": use_capture, "train": use_train,
-        "images": use_images, "serve": use_serve}[program]()
+        "images": use_images, "serve": use_serve, "special": use_special, "language": use_language}[program]()
 torch.cuda.synchronize()
 torch.cuda.memory._dump_snapshot(name + ".pickle")
 with open(name + ".stats.json", "w", encoding="utf-8") as file:
