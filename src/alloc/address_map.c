@@ -29,6 +29,7 @@ static int address_map_grow(struct address_map *map)
     bigger.slots = calloc((size_t)1 << (64 - bigger.shift), sizeof(*bigger.slots));
     if (!bigger.slots)
         return STATUS_NO_MEMORY;
+    bigger.last = &bigger.slots[((size_t)1 << (64 - bigger.shift)) - 1];
     for (size_t i = 0; i < slots; i++)
         if (map->slots[i].block)
             *slot_of(&bigger, map->slots[i].address) = map->slots[i];

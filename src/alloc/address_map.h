@@ -15,6 +15,7 @@ struct address_slot {
 
 struct address_map {
     struct address_slot *slots;
+    struct address_slot *last;
     size_t count;
     unsigned shift; /* 64 - log2 of the slots */
 };
@@ -28,16 +29,27 @@ static inline size_t address_hash(const struct address_map *map, uint64_t addres
     return (size_t)((address >> 9) * UINT64_C(0x9e3779b97f4a7c15) >> map->shift);
 }
 
-/* The block, 0 if there is none. */
+/* Another block for an address that is there. */
+static inline void address_map_move(struct address_map *map, uint64_t address, uint32_t block)
+{
+    size_t mask = ((size_t)1 << (64 - map->shift)) - 1, at = address_hash(map, address);
+    while (map->slots[at].address != address)
+        at = (at + 1) & mask;
+    map->slots[at].block = block;
+}
+
+/* The block, 0 if there is none.  A free slot may keep an address of before, with block 0. */
 static inline uint32_t address_map_get(const struct address_map *map, uint64_t address)
 {
     if (!map->slots)
         return 0;
-    size_t mask = ((size_t)1 << (64 - map->shift)) - 1;
-    for (size_t at = address_hash(map, address); map->slots[at].block; at = (at + 1) & mask)
-        if (map->slots[at].address == address)
-            return (uint32_t)map->slots[at].block;
-    return 0;
+    const struct address_slot *slot = &map->slots[address_hash(map, address)];
+    while (slot->address != address) {
+        if (!slot->block)
+            return 0;
+        slot = slot == map->last ? map->slots : slot + 1;
+    }
+    return (uint32_t)slot->block;
 }
 
 #endif

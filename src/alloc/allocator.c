@@ -30,10 +30,13 @@ static int owner_add(struct allocator *a, struct pool_id id, const struct pool_o
         a->owner_order[at] = owner;
         memset(&a->pools[2 * owner], 0, 2 * sizeof(*a->pools));
         a->pools[2 * owner].is_small = true;
+        a->pools[2 * owner].stats_at = offsetof(struct allocator, stats.kinds[0][MEMORY_POOL_SMALL]);
+        a->pools[2 * owner + 1].stats_at = offsetof(struct allocator, stats.kinds[0][MEMORY_POOL_LARGE]);
         a->pools[2 * owner].owner = a->pools[2 * owner + 1].owner = owner;
     }
     a->owners[owner] = (struct owner){
-        .id = id, .alive = true, .uses = 1, .use_on_oom = options->use_on_oom, .no_split = options->no_split};
+        .id = id, .alive = true, .uses = 1, .use_on_oom = options->use_on_oom};
+    a->pools[2 * owner].no_split = a->pools[2 * owner + 1].no_split = options->no_split;
     return STATUS_OK;
 }
 
@@ -43,22 +46,21 @@ struct allocator *allocator_new(const struct allocator_options *options)
     if (!a)
         return NULL;
     a->device = options->device;
-    a->settings = options->settings;
+    a->limit = options->limit;
+    allocator_set_settings(a, &options->settings);
     a->trace = options->trace;
     a->trace_self = options->trace_self;
-    a->limit = options->limit;
     memory_stats_init(&a->stats);
     if (options->settings.max_split_size != SETTINGS_UNLIMITED)
         a->stats.max_split_size = (int64_t)options->settings.max_split_size;
     const struct pool_options plain = {false, false};
     if (array_reserve(&a->blocks, &a->block_capacity, 64, sizeof(*a->blocks)) ||
-        owner_add(a, (struct pool_id){0, 0}, &plain)) {
+        owner_add(a, (struct pool_id){0, 0}, &plain) || stream_find_new(a, 0) == UINT32_MAX) {
         allocator_free(a);
         return NULL;
     }
-    memset(&a->blocks[0], 0, sizeof(a->blocks[0]));
+    a->blocks[0] = (struct block){.active = true};
     a->block_count = 1;
-    a->recent_stream = UINT32_MAX;
     return a;
 }
 
@@ -104,73 +106,83 @@ static uint32_t request_owner(const struct allocator *a, int64_t stream)
     return 0;
 }
 
-static bool should_split(const struct allocator *a, const struct request *request, const struct block *block)
+HOT bool should_split(const struct allocator *a, const struct pool *pool, uint64_t rest, uint64_t size, bool lent)
 {
-    const struct pool *pool = &a->pools[block->pool];
-    if (a->owners[pool->owner].no_split)
+    if (pool->no_split)
         return false;
-    uint64_t rest = block->size - request->size;
-    if (pool->is_small || request->expandable)
+    if (pool->is_small || (a->settings.expandable_segments && !lent))
         return rest >= ALLOCATOR_MIN_BLOCK;
-    return request->size < a->settings.max_split_size && rest > ALLOCATOR_SMALL_LIMIT;
+    return size < a->settings.max_split_size && rest > ALLOCATOR_SMALL_LIMIT;
 }
 
-/* Hand out the front of a block: the old object becomes the rest, as there (stale fields stay with it). */
-static int split(struct allocator *a, uint32_t rest, uint64_t size, uint32_t *front)
+/* Hand out the front of a block: the old object becomes the rest, as there (stale fields stay with it).  Also counts
+ * what that does to the inactive pieces of a plain segment.  The front; 0: no memory. */
+static uint32_t split(struct allocator *a, uint32_t rest, uint64_t size)
 {
-    uint32_t made = block_new(a, a->blocks[rest].pool, a->blocks[rest].stream, a->blocks[rest].address, size);
-    if (!made)
-        return STATUS_NO_MEMORY;
-    struct block *tail = &a->blocks[rest], *head = &a->blocks[made];
+    uint32_t front = block_new(a, a->blocks[rest].pool, a->blocks[rest].stream, a->blocks[rest].address, size);
+    if (!front)
+        return 0;
+    struct block *tail = &a->blocks[rest], *head = &a->blocks[front];
+    const struct pool *pool = &a->pools[tail->pool];
+    bool was_split = block_is_split(tail);
     head->space = tail->space;
     head->previous = tail->previous;
     head->next = rest;
     if (head->previous)
-        a->blocks[head->previous].next = made;
+        a->blocks[head->previous].next = front;
     else if (head->space != NO_SPACE)
-        a->spaces[head->space].first = made;
-    tail->previous = made;
+        a->spaces[head->space].first = front;
+    tail->previous = front;
     if (tail->named) /* the address is the front's now */
-        address_map_set(&a->by_address, tail->address, made);
+        address_map_move(&a->by_address, tail->address, front);
     head->named = tail->named;
     tail->named = false;
+    uint32_t place = head->place; /* of the rest of an earlier one, likely; and the whole comes back to where it was */
+    head->place = tail->place;
+    tail->place = place;
     tail->address += size;
     tail->size -= size;
-    *front = made;
-    return block_put(a, rest);
+    if (block_put_now(a, rest, tail, pool))
+        return 0;
+    if (tail->space != NO_SPACE)
+        return front;
+    struct memory_stat *stats = class_stats(a, pool);
+    if (was_split) {
+        class_sub(a, stats, MEMORY_STAT_INACTIVE_SPLIT_BYTES, (int64_t)size);
+    } else {
+        class_add(a, stats, MEMORY_STAT_INACTIVE_SPLIT_BYTES, (int64_t)tail->size);
+        class_add(a, stats, MEMORY_STAT_INACTIVE_SPLIT, 1);
+    }
+    return front;
 }
 
-static int hand_out(struct allocator *a, const struct request *request, uint32_t found, uint64_t *address)
+/* lent: by a pool for emergencies, which splits as if no segments were expandable */
+HOT int hand_out(struct allocator *a, uint32_t index, const struct pool *pool, uint64_t requested, uint64_t size,
+                 bool lent, uint64_t context, uint64_t *address)
 {
-    bool was_split = block_is_split(&a->blocks[found]);
-    bool plain = a->blocks[found].space == NO_SPACE;
-    uint32_t pool = a->blocks[found].pool, index = found;
-    if (should_split(a, request, &a->blocks[found])) {
-        if (split(a, found, request->size, &index))
-            return STATUS_NO_MEMORY;
-        if (plain && was_split) {
-            stat_sub(a, pool, MEMORY_STAT_INACTIVE_SPLIT_BYTES, (int64_t)request->size);
-        } else if (plain) {
-            stat_add(a, pool, MEMORY_STAT_INACTIVE_SPLIT_BYTES, (int64_t)a->blocks[found].size);
-            stat_add(a, pool, MEMORY_STAT_INACTIVE_SPLIT, 1);
-        }
-    } else if (was_split && plain) {
-        stat_sub(a, pool, MEMORY_STAT_INACTIVE_SPLIT_BYTES, (int64_t)a->blocks[found].size);
-        stat_sub(a, pool, MEMORY_STAT_INACTIVE_SPLIT, 1);
-    }
     struct block *block = &a->blocks[index];
+    struct memory_stat *stats = class_stats(a, pool);
+    if (block->size != size && should_split(a, pool, block->size - size, size, lent)) {
+        index = split(a, index, size);
+        if (!index)
+            return STATUS_NO_MEMORY;
+        block = &a->blocks[index];
+    } else if (block_is_split(block) && block->space == NO_SPACE) {
+        class_sub(a, stats, MEMORY_STAT_INACTIVE_SPLIT_BYTES, (int64_t)block->size);
+        class_sub(a, stats, MEMORY_STAT_INACTIVE_SPLIT, 1);
+    }
     block->allocated = block->active = true;
-    block->requested = request->requested;
-    block->context = request->context;
-    trace_event(a, ALLOCATOR_ALLOC, block->address, request->requested, block->stream, pool, request->context);
-    stat_add(a, pool, MEMORY_STAT_ALLOCATION, 1);
-    stat_add(a, pool, MEMORY_STAT_ALLOCATED_BYTES, (int64_t)block->size);
-    stat_add(a, pool, MEMORY_STAT_ACTIVE, 1);
-    stat_add(a, pool, MEMORY_STAT_ACTIVE_BYTES, (int64_t)block->size);
-    stat_add(a, pool, MEMORY_STAT_REQUESTED_BYTES, (int64_t)request->requested);
+    block->requested = requested;
+    block->context = context;
+    *address = block->address;
+    trace_event(a, ALLOCATOR_ALLOC, block->address, requested, block->stream, block->pool, context);
+    class_add(a, stats, MEMORY_STAT_ALLOCATION, 1);
+    class_add(a, stats, MEMORY_STAT_ALLOCATED_BYTES, (int64_t)block->size);
+    class_add(a, stats, MEMORY_STAT_ACTIVE, 1);
+    class_add(a, stats, MEMORY_STAT_ACTIVE_BYTES, (int64_t)block->size);
+    class_add(a, stats, MEMORY_STAT_REQUESTED_BYTES, (int64_t)requested);
     if (block->size >= a->settings.max_split_size)
         memory_stat_increase(&a->stats.oversize_allocations, 1);
-    *address = block->address;
     return block_name(a, index);
 }
 
@@ -186,7 +198,7 @@ static int out_of_memory(struct allocator *a, const struct request *request)
 /* No free block fits: every way to get one, each only if the one before failed. */
 static int find_elsewhere(struct allocator *a, struct request *request, uint32_t *found)
 {
-    if (a->limit != ALLOCATOR_NO_LIMIT && a->settings.garbage_collection_threshold > 0)
+    if (a->collects)
         release_collect(a, request->context);
     int status = find_segment(a, request, false, found);
     if (status != ALLOCATOR_OUT_OF_MEMORY)
@@ -207,39 +219,73 @@ static int find_elsewhere(struct allocator *a, struct request *request, uint32_t
     return status == ALLOCATOR_OUT_OF_MEMORY ? out_of_memory(a, request) : status;
 }
 
-int allocator_malloc(struct allocator *a, uint64_t requested, int64_t stream, uint64_t context, uint64_t *address)
+static __attribute__((noinline)) int malloc_elsewhere(struct allocator *a, const struct request *asked,
+                                                      uint64_t *address)
+{
+    struct request request = *asked;
+    uint32_t found;
+    request.segment_size = settings_segment_size(&a->settings, request.size);
+    int status = find_elsewhere(a, &request, &found);
+    return status ? status
+                  : hand_out(a, found, &a->pools[a->blocks[found].pool], request.requested, request.size,
+                             !request.expandable, request.context, address);
+}
+
+HOT int malloc_now(struct allocator *a, uint64_t requested, uint64_t size, int64_t handle, uint32_t owner,
+                   uint64_t context, uint64_t *address)
+{
+    uint32_t stream = stream_find(a, handle), pool = 2 * owner + (size > ALLOCATOR_SMALL_LIMIT);
+    if (stream == UINT32_MAX)
+        return STATUS_NO_MEMORY;
+    uint32_t found = find_free(a, &a->pools[pool], stream, size, a->settings.expandable_segments);
+    if (found)
+        return hand_out(a, found, &a->pools[pool], requested, size, false, context, address);
+    const struct request request = {.requested = requested, .size = size, .context = context, .stream = stream,
+                                    .pool = pool, .expandable = a->settings.expandable_segments};
+    return malloc_elsewhere(a, &request, address);
+}
+
+/* Sizes are rounded in some other way, a scope may send the request elsewhere, frees may have ended by now. */
+static __attribute__((noinline)) int malloc_unusual(struct allocator *a, uint64_t requested, int64_t handle,
+                                                    uint64_t context, uint64_t *address)
+{
+    int status = a->scope_count ? STATUS_OK : events_process(a, context);
+    a->is_unusual = a->rounds_otherwise || a->scope_count || a->pending_count || a->deferred_count;
+    if (status)
+        return status;
+    uint64_t size = settings_round(&a->settings, requested);
+    return malloc_now(a, requested, size, handle, request_owner(a, handle), context, address);
+}
+
+int allocator_malloc(struct allocator *a, uint64_t requested, int64_t handle, uint64_t context, uint64_t *address)
 {
     if (requested >= ALLOCATOR_MAX_REQUEST)
         return ALLOCATOR_OUT_OF_MEMORY;
-    if (!a->scope_count) {
-        int status = events_process(a, context);
-        if (status)
-            return status;
-    }
-    struct request request = {.requested = requested, .size = settings_round(&a->settings, requested),
-                              .context = context, .stream = stream_find(a, stream),
-                              .expandable = a->settings.expandable_segments};
-    if (request.stream == UINT32_MAX)
-        return STATUS_NO_MEMORY;
-    request.segment_size = settings_segment_size(&a->settings, request.size);
-    request.pool = 2 * request_owner(a, stream) + (request.size > ALLOCATOR_SMALL_LIMIT);
-    uint32_t found = find_free(a, &request);
-    if (!found) {
-        int status = find_elsewhere(a, &request, &found);
-        if (status)
-            return status;
-    }
-    return hand_out(a, &request, found, address);
+    if (a->is_unusual)
+        return malloc_unusual(a, requested, handle, context, address);
+    uint64_t size = (requested + !requested + ALLOCATOR_MIN_BLOCK - 1) & ~(ALLOCATOR_MIN_BLOCK - 1);
+    return malloc_now(a, requested, size, handle, 0, context, address);
+}
+
+static void prepare(struct allocator *a)
+{
+    a->collects = a->limit != ALLOCATOR_NO_LIMIT && a->settings.garbage_collection_threshold > 0;
+    a->rounds_otherwise = false;
+    for (size_t i = 0; i < SETTINGS_ROUNDUP_ENTRIES; i++)
+        a->rounds_otherwise |= a->settings.roundup_divisions[i] > 1;
+    a->is_unusual |= a->rounds_otherwise;
 }
 
 void allocator_set_settings(struct allocator *a, const struct settings *settings)
 {
     a->settings = *settings;
+    prepare(a);
 }
 
 void allocator_set_limit(struct allocator *a, uint64_t limit)
 {
     a->limit = limit;
+    prepare(a);
 }
 
 uint64_t allocator_limit(const struct allocator *a)
@@ -319,6 +365,7 @@ int allocator_scope_begin(struct allocator *a, struct pool_id id, bool (*filter)
         return ALLOCATOR_INVALID; /* the use stays counted, as there */
     a->scopes[a->scope_count++] =
         (struct scope){.id = id, .owner = (uint32_t)(owner - a->owners), .filter = filter, .self = self};
+    a->is_unusual = true;
     return STATUS_OK;
 }
 

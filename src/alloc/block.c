@@ -5,29 +5,14 @@
 
 #include <string.h>
 
-uint32_t block_new(struct allocator *a, uint32_t pool, uint32_t stream, uint64_t address, uint64_t size)
+uint32_t block_slot(struct allocator *a)
 {
-    uint32_t index = a->free_blocks;
-    if (index) {
-        a->free_blocks = a->blocks[index].uses;
-    } else {
-        if (array_reserve(&a->blocks, &a->block_capacity, a->block_count + 1, sizeof(*a->blocks)) ||
-            a->block_count >= UINT32_MAX)
-            return 0;
-        index = (uint32_t)a->block_count++;
-    }
-    a->blocks[index] = (struct block){
-        .address = address, .size = size, .pool = pool, .stream = stream, .space = NO_SPACE, .live = true, .mapped = true};
-    return index;
-}
-
-void block_drop(struct allocator *a, uint32_t block)
-{
-    if (a->blocks[block].named)
-        address_map_remove(&a->by_address, a->blocks[block].address);
-    a->blocks[block].live = false;
-    a->blocks[block].uses = a->free_blocks;
-    a->free_blocks = block;
+    if (array_reserve(&a->blocks, &a->block_capacity, a->block_count + 1, sizeof(*a->blocks)) ||
+        a->block_count >= UINT32_MAX)
+        return 0;
+    a->blocks[a->block_count].place = 0;
+    a->blocks[a->block_count].uses = 0; /* no free block behind it */
+    return (uint32_t)a->block_count++;
 }
 
 /* The set of one stream, made on first use; sets stand at the stream's index. */
@@ -55,54 +40,104 @@ struct free_set *pool_unmapped(struct allocator *a, uint32_t pool, uint32_t stre
     return set_at(a, &a->pools[pool], &a->pools[pool].unmapped, stream);
 }
 
-int block_put(struct allocator *a, uint32_t index)
+int block_put_elsewhere(struct allocator *a, uint32_t index)
 {
     struct block *block = &a->blocks[index];
     struct free_set *set = block->mapped ? pool_set(a, block->pool, block->stream)
                                          : pool_unmapped(a, block->pool, block->stream);
-    block->calls_base = a->pools[block->pool].calls;
-    return set ? free_set_insert(set, block->mapped ? block->size : 0, block->address, index) : STATUS_NO_MEMORY;
+    if (!set)
+        return STATUS_NO_MEMORY;
+    return free_set_insert_near(set, block->mapped ? block->size : 0, block->address, index, &block->place);
+}
+
+int block_put(struct allocator *a, uint32_t index)
+{
+    return block_put_now(a, index, &a->blocks[index], &a->pools[a->blocks[index].pool]);
 }
 
 void block_take(struct allocator *a, uint32_t index)
 {
-    struct block *block = &a->blocks[index];
-    if (block->mapped)
-        free_set_remove(&a->pools[block->pool].sets[block->stream], block->size, block->address);
-    else
-        free_set_remove(&a->pools[block->pool].unmapped[block->stream], 0, block->address);
+    block_take_now(a, &a->blocks[index]);
+}
+
+void block_drop(struct allocator *a, uint32_t index)
+{
+    block_drop_now(a, index, &a->blocks[index]);
+}
+
+/* Join the free block behind; the bytes gained. */
+static inline uint64_t join_next(struct allocator *a, uint32_t into, struct block *dst)
+{
+    uint32_t from = dst->next;
+    struct block *src = &a->blocks[from];
+    uint64_t gained = src->size;
+    block_take_now(a, src);
+    dst->next = src->next;
+    if (dst->next)
+        a->blocks[dst->next].previous = into;
+    dst->size += gained;
+    block_drop_now(a, from, src);
+    return gained;
+}
+
+/* Join the free block before; the bytes gained. */
+static inline uint64_t join_previous(struct allocator *a, uint32_t into, struct block *dst)
+{
+    uint32_t from = dst->previous;
+    struct block *src = &a->blocks[from];
+    block_take_now(a, src);
+    /* the entry of the address that stays goes over to the survivor */
+    if (dst->named)
+        address_map_remove(&a->by_address, dst->address);
+    dst->named = src->named;
+    src->named = false;
+    if (dst->named)
+        address_map_move(&a->by_address, src->address, into);
+    dst->address = src->address;
+    dst->previous = src->previous;
+    if (dst->previous)
+        a->blocks[dst->previous].next = into;
+    else if (dst->space != NO_SPACE)
+        a->spaces[dst->space].first = into;
+    dst->segment_context = src->segment_context;
+    uint64_t gained = src->size;
+    dst->size += gained;
+    block_drop_now(a, from, src);
+    return gained;
 }
 
 uint64_t block_merge(struct allocator *a, uint32_t into, uint32_t from)
 {
-    struct block *dst = &a->blocks[into], *src = &a->blocks[from];
-    if (!from || src->allocated || src->event_count || src->uses || src->mapped != dst->mapped)
+    struct block *dst = &a->blocks[into];
+    if (!block_joins(a, dst, from))
         return 0;
-    block_take(a, from);
-    if (dst->previous == from) {
-        /* the entry of the address that stays goes over to the survivor */
-        if (dst->named)
-            address_map_remove(&a->by_address, dst->address);
-        dst->named = src->named;
-        src->named = false;
-        if (dst->named)
-            address_map_set(&a->by_address, src->address, into); /* it is there: no memory needed */
-        dst->address = src->address;
-        dst->previous = src->previous;
-        if (dst->previous)
-            a->blocks[dst->previous].next = into;
-        else if (dst->space != NO_SPACE)
-            a->spaces[dst->space].first = into;
-        dst->segment_context = src->segment_context;
-    } else {
-        dst->next = src->next;
-        if (dst->next)
-            a->blocks[dst->next].previous = into;
+    return dst->previous == from ? join_previous(a, into, dst) : join_next(a, into, dst);
+}
+
+void block_join(struct allocator *a, uint32_t index, struct memory_stat *stats)
+{
+    struct block *block = &a->blocks[index];
+    int64_t count = 0, bytes = 0;
+    if (block_joins(a, block, block->previous)) {
+        bytes -= (int64_t)join_previous(a, index, block);
+        count--;
     }
-    uint64_t gained = src->size;
-    dst->size += gained;
-    block_drop(a, from);
-    return gained;
+    if (block_joins(a, block, block->next)) {
+        bytes -= (int64_t)join_next(a, index, block);
+        count--;
+    }
+    if (block->space != NO_SPACE)
+        return;
+    if (block_is_split(block)) {
+        count++;
+        bytes += (int64_t)block->size;
+    }
+    if (count < 0)
+        class_sub(a, stats, MEMORY_STAT_INACTIVE_SPLIT, -count);
+    if (bytes > 0)
+        class_add(a, stats, MEMORY_STAT_INACTIVE_SPLIT_BYTES, bytes);
+    else if (bytes < 0)
+        class_sub(a, stats, MEMORY_STAT_INACTIVE_SPLIT_BYTES, -bytes);
 }
 
 int block_uses_add(struct allocator *a, struct block *block, uint32_t stream)
@@ -137,10 +172,8 @@ void block_uses_clear(struct allocator *a, struct block *block)
     }
 }
 
-uint32_t stream_find(struct allocator *a, int64_t handle)
+uint32_t stream_find_new(struct allocator *a, int64_t handle)
 {
-    if (a->recent_stream < a->stream_count && a->streams[a->recent_stream].handle == handle)
-        return a->recent_stream;
     uint32_t index = table_get(&a->stream_index, (uint64_t)handle, UINT32_MAX);
     if (index == UINT32_MAX) {
         if (array_reserve(&a->streams, &a->stream_capacity, a->stream_count + 1, sizeof(*a->streams)) ||
@@ -155,6 +188,7 @@ uint32_t stream_find(struct allocator *a, int64_t handle)
         a->stream_order[at] = index;
     }
     a->recent_stream = index;
+    a->recent_handle = handle;
     return index;
 }
 
@@ -163,4 +197,10 @@ void trace_always(struct allocator *a, enum allocator_action action, uint64_t ad
 {
     struct allocator_event event = {action, address, size, a->streams[stream].handle, pool_owner(a, pool)->id, context};
     a->trace(a->trace_self, &event);
+}
+
+void trace_free(struct allocator *a, enum allocator_action action, const struct block *block, uint64_t context)
+{
+    trace_always(a, action, block->address, block->requested, block->stream, block->pool,
+                 context ? context : block->context);
 }

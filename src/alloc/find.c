@@ -8,45 +8,21 @@ static uint64_t size_with_room(const struct allocator *a, uint32_t block)
     return a->blocks[block].size + (next && !a->blocks[next].mapped ? a->blocks[next].size : 0);
 }
 
-/* Of equal use: among expandable blocks prefer the one that can grow least; with the setting off skip them. */
-static bool step_over_expandable(const struct allocator *a, const struct request *request, const struct free_set *set,
-                                 struct free_position *at)
+struct free_position find_step_over_expandable(const struct allocator *a, bool expandable, const struct free_set *set,
+                                               struct free_position at)
 {
-    if (a->blocks[free_set_block(set, *at)].space == NO_SPACE)
-        return true;
-    if (!request->expandable) {
+    if (!expandable) {
         do {
-            if (!free_set_next(set, at))
-                return false;
-        } while (a->blocks[free_set_block(set, *at)].space != NO_SPACE);
-        return true;
+            if (!free_set_next(set, &at))
+                return (struct free_position){NULL, 0};
+        } while (a->blocks[free_set_block(set, at)].space != NO_SPACE);
+        return at;
     }
-    struct free_position next = *at;
-    while (a->blocks[free_set_block(set, *at)].space != NO_SPACE && free_set_next(set, &next) &&
-           size_with_room(a, free_set_block(set, next)) < size_with_room(a, free_set_block(set, *at)))
-        *at = next;
-    return true;
-}
-
-uint32_t find_free(struct allocator *a, const struct request *request)
-{
-    struct pool *pool = &a->pools[request->pool];
-    if (a->limit != ALLOCATOR_NO_LIMIT && a->settings.garbage_collection_threshold > 0)
-        pool->calls++;
-    if (request->stream >= pool->set_capacity)
-        return 0;
-    struct free_set *set = &pool->sets[request->stream];
-    struct free_position at;
-    if (!free_set_lower_bound(set, request->size, 0, &at) || !step_over_expandable(a, request, set, &at))
-        return 0;
-    uint32_t found = free_set_block(set, at);
-    uint64_t size = a->blocks[found].size, max_split = a->settings.max_split_size;
-    if (request->size < max_split && size >= max_split)
-        return 0;
-    if (request->size >= max_split && size >= request->size + a->settings.max_non_split_rounding)
-        return 0;
-    free_set_remove_at(set, at);
-    return found;
+    struct free_position next = at;
+    while (a->blocks[free_set_block(set, at)].space != NO_SPACE && free_set_next(set, &next) &&
+           size_with_room(a, free_set_block(set, next)) < size_with_room(a, free_set_block(set, at)))
+        at = next;
+    return at;
 }
 
 int find_segment(struct allocator *a, const struct request *request, bool retry, uint32_t *found)
@@ -86,17 +62,15 @@ uint32_t find_on_oom(struct allocator *a, struct request *request)
 {
     if (a->pools[request->pool].owner)
         return 0;
-    struct request borrowed = *request;
-    borrowed.expandable = false;
     for (size_t i = 0; i < a->owner_count; i++) {
-        uint32_t owner = a->owner_order[i];
+        uint32_t owner = a->owner_order[i], pool = 2 * owner + (request->pool & 1);
         if (!owner || !a->owners[owner].use_on_oom || a->owners[owner].uses <= 0)
             continue;
-        borrowed.pool = 2 * owner + (request->pool & 1);
-        uint32_t found = find_free(a, &borrowed);
+        uint32_t found = find_free(a, &a->pools[pool], request->stream, request->size, false);
         if (!found)
             continue;
-        *request = borrowed; /* split as that pool's */
+        request->pool = pool; /* split as that pool's */
+        request->expandable = false;
         return found;
     }
     return 0;

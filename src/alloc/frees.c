@@ -5,43 +5,10 @@
 
 #include <string.h>
 
-static void inactive_split_change(struct allocator *a, uint32_t pool, enum memory_stat_kind kind, int64_t change)
-{
-    if (change > 0)
-        stat_add(a, pool, kind, change);
-    else if (change < 0)
-        stat_sub(a, pool, kind, -change);
-}
-
 int free_block(struct allocator *a, uint32_t index, uint64_t context)
 {
     struct block *block = &a->blocks[index];
-    uint64_t size = block->size;
-    uint32_t pool = block->pool;
-    trace_event(a, ALLOCATOR_FREE_COMPLETED, block->address, block->requested, block->stream, pool,
-                context ? context : block->context);
-    block->context = 0;
-    block->active = false;
-    int64_t count = 0, bytes = 0;
-    const uint32_t neighbours[2] = {block->previous, block->next};
-    for (int i = 0; i < 2; i++) {
-        uint64_t gained = block_merge(a, index, neighbours[i]);
-        count -= gained != 0;
-        bytes -= (int64_t)gained;
-    }
-    int status = block_put(a, index);
-    if (block_is_split(block)) {
-        count++;
-        bytes += (int64_t)block->size;
-    }
-    if (block->space == NO_SPACE) {
-        inactive_split_change(a, pool, MEMORY_STAT_INACTIVE_SPLIT, count);
-        inactive_split_change(a, pool, MEMORY_STAT_INACTIVE_SPLIT_BYTES, bytes);
-    }
-    stat_sub(a, pool, MEMORY_STAT_ACTIVE, 1);
-    stat_sub(a, pool, MEMORY_STAT_ACTIVE_BYTES, (int64_t)size);
-    stat_sub(a, pool, MEMORY_STAT_REQUESTED_BYTES, (int64_t)block->requested);
-    return status;
+    return free_block_now(a, index, block, &a->pools[block->pool], context);
 }
 
 static int queue_push(struct stream *stream, uint64_t event, uint32_t block)
@@ -72,6 +39,8 @@ static int events_insert(struct allocator *a, uint32_t index)
             status = queue_push(stream, event, index);
         if (status)
             return status;
+        a->pending_count++;
+        a->is_unusual = true;
         block->event_count++;
     }
     block_uses_clear(a, block);
@@ -127,6 +96,7 @@ int events_process(struct allocator *a, uint64_t context)
                 break;
             uint32_t block = oldest->block;
             stream->queue_head++;
+            a->pending_count--;
             if (--a->blocks[block].event_count == 0 && free_block(a, block, context))
                 return STATUS_NO_MEMORY;
         }
@@ -156,6 +126,7 @@ int events_synchronize(struct allocator *a, uint64_t context, uint32_t owner)
         }
         stream->queue_head = 0;
         stream->queue_count = kept;
+        a->pending_count -= count - head - kept;
     }
     return status;
 }
@@ -172,6 +143,7 @@ static void queue_forget(struct allocator *a, uint32_t block)
             else
                 stream->queue[kept++] = stream->queue[i];
         }
+        a->pending_count -= stream->queue_count - kept;
         stream->queue_count = kept;
     }
 }
@@ -199,28 +171,35 @@ int allocator_complete_free(struct allocator *a, uint64_t address, uint64_t cont
     return free_block(a, block, context);
 }
 
-int allocator_release(struct allocator *a, uint64_t address, uint64_t context)
+/* Other streams still use the block. */
+static __attribute__((noinline)) int free_later(struct allocator *a, uint32_t index)
 {
-    uint32_t index = block_at(a, address);
-    if (!index || !a->blocks[index].allocated)
-        return ALLOCATOR_INVALID;
-    struct block *block = &a->blocks[index];
-    block->allocated = false;
-    stat_sub(a, block->pool, MEMORY_STAT_ALLOCATION, 1);
-    stat_sub(a, block->pool, MEMORY_STAT_ALLOCATED_BYTES, (int64_t)block->size);
-    trace_event(a, ALLOCATOR_FREE_REQUESTED, block->address, block->requested, block->stream, block->pool,
-                context ? context : block->context);
-    if (block->size >= a->settings.max_split_size)
-        memory_stat_decrease(&a->stats.oversize_allocations, 1);
-    if (!block->uses)
-        return free_block(a, index, context);
     if (!a->scope_count)
         return events_insert(a, index);
     if (array_reserve(&a->deferred, &a->deferred_capacity, a->deferred_count + 1, sizeof(*a->deferred)))
         return STATUS_NO_MEMORY;
     a->deferred[a->deferred_count++] = index;
-    block->deferred = true;
+    a->blocks[index].deferred = true;
+    a->is_unusual = true;
     return STATUS_OK;
+}
+
+int allocator_release(struct allocator *a, uint64_t address, uint64_t context)
+{
+    uint32_t index = address_map_get(&a->by_address, address);
+    struct block *block = &a->blocks[index];
+    if (!block->allocated) /* nor is what stands for no block */
+        return ALLOCATOR_INVALID;
+    const struct pool *pool = &a->pools[block->pool];
+    struct memory_stat *stats = class_stats(a, pool);
+    block->allocated = false;
+    class_sub(a, stats, MEMORY_STAT_ALLOCATION, 1);
+    class_sub(a, stats, MEMORY_STAT_ALLOCATED_BYTES, (int64_t)block->size);
+    if (a->trace)
+        trace_free(a, ALLOCATOR_FREE_REQUESTED, block, context);
+    if (block->size >= a->settings.max_split_size)
+        memory_stat_decrease(&a->stats.oversize_allocations, 1);
+    return block->uses ? free_later(a, index) : free_block_now(a, index, block, pool, context);
 }
 
 int allocator_record_stream(struct allocator *a, uint64_t address, int64_t handle)

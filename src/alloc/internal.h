@@ -19,9 +19,11 @@ struct block {
     uint32_t space;       /* expandable segment, NO_SPACE for others */
     uint32_t uses;        /* streams that used it: index into uses, 0 none; also the free list's link */
     uint32_t event_count;
+    uint32_t place;       /* free_set_place() where it was last in a set; any value will do */
     bool live;            /* false: this slot of the array is free */
     bool named;           /* by_address has it */
-    bool allocated, mapped, active;
+    bool allocated, mapped;
+    bool active;          /* handed out, or other streams are not done: it stands in no set and merges with nothing */
     bool deferred;        /* free requested while a scope was open, events not yet put down */
 };
 
@@ -34,12 +36,13 @@ struct pool {
     size_t set_capacity;
     uint64_t calls;
     uint32_t owner;             /* index into owners, 0 the default */
-    bool is_small;
+    size_t stats_at;            /* where its class's statistics begin, in struct allocator */
+    bool is_small, no_split;
 };
 
 struct owner { /* a default or private pool: two classes, pools[2 * index] small, [2 * index + 1] large */
     struct pool_id id;
-    bool alive, use_on_oom, no_split;
+    bool alive, use_on_oom;
     int uses;
     uint64_t reserved; /* bytes of the device; a pool without uses and bytes is forgotten */
 };
@@ -77,6 +80,9 @@ struct scope {
 struct allocator {
     struct memory_device device;
     struct settings settings;
+    bool collects;         /* settings and limit: searches are counted, for the age of what is free */
+    bool rounds_otherwise; /* settings: not simply to the next 512 bytes */
+    bool is_unusual;       /* that, or there may be a scope, a pending event or a deferred free: requests look first */
     void (*trace)(void *self, const struct allocator_event *event);
     void *trace_self;
     uint64_t limit, reserved;
@@ -95,6 +101,7 @@ struct allocator {
     struct stream *streams;
     uint32_t *stream_order; /* streams by handle as unsigned numbers */
     size_t stream_count, stream_capacity, order_capacity;
+    size_t pending_count; /* in all queues */
     struct table stream_index;
     struct stream_use *uses;
     size_t use_count, use_capacity;
@@ -106,7 +113,8 @@ struct allocator {
     struct scope *scopes;
     size_t scope_count, scope_capacity;
 
-    uint32_t recent_stream; /* of the last request */
+    uint32_t recent_stream; /* of the last request, the default one at first */
+    int64_t recent_handle;
 };
 
 struct request {
@@ -123,36 +131,28 @@ static inline struct owner *pool_owner(struct allocator *a, uint32_t pool)
 {
     return &a->owners[a->pools[pool].owner];
 }
-static inline enum memory_pool_class pool_class(const struct allocator *a, uint32_t pool)
-{
-    return a->pools[pool].is_small ? MEMORY_POOL_SMALL : MEMORY_POOL_LARGE;
-}
-static inline void stat_add(struct allocator *a, uint32_t pool, enum memory_stat_kind kind, int64_t amount)
-{
-    struct memory_stat *stats = a->stats.kinds[kind];
-    memory_stat_increase(&stats[MEMORY_POOL_ALL], amount);
-    memory_stat_increase(&stats[a->pools[pool].is_small ? MEMORY_POOL_SMALL : MEMORY_POOL_LARGE], amount);
-}
-static inline void stat_sub(struct allocator *a, uint32_t pool, enum memory_stat_kind kind, int64_t amount)
-{
-    struct memory_stat *stats = a->stats.kinds[kind];
-    memory_stat_decrease(&stats[MEMORY_POOL_ALL], amount);
-    memory_stat_decrease(&stats[a->pools[pool].is_small ? MEMORY_POOL_SMALL : MEMORY_POOL_LARGE], amount);
-}
+/* hot.h has block_new; these are rare parts of what is there, in block.c. */
+uint32_t block_slot(struct allocator *a);                      /* one more of the array, 0: no memory */
+int block_put_elsewhere(struct allocator *a, uint32_t block);  /* into a set that may have to be made */
+void block_join(struct allocator *a, uint32_t block, struct memory_stat *stats); /* a freed block its neighbours */
 
 /* block.c */
-uint32_t block_new(struct allocator *a, uint32_t pool, uint32_t stream, uint64_t address, uint64_t size);
-void block_drop(struct allocator *a, uint32_t block);
-int block_put(struct allocator *a, uint32_t block);  /* into its free set, or the unmapped set */
+uint64_t block_merge(struct allocator *a, uint32_t into, uint32_t from); /* if both are free; the bytes gained */
+int block_put(struct allocator *a, uint32_t block); /* into its free set, or the unmapped set; 0 or STATUS_NO_MEMORY */
 void block_take(struct allocator *a, uint32_t block);
-uint64_t block_merge(struct allocator *a, uint32_t into, uint32_t from); /* bytes gained */
+void block_drop(struct allocator *a, uint32_t block);
 int block_uses_add(struct allocator *a, struct block *block, uint32_t stream);
 void block_uses_clear(struct allocator *a, struct block *block);
-uint32_t stream_find(struct allocator *a, int64_t handle); /* UINT32_MAX: no memory */
+uint32_t stream_find_new(struct allocator *a, int64_t handle);
+static inline uint32_t stream_find(struct allocator *a, int64_t handle) /* UINT32_MAX: no memory */
+{
+    return handle == a->recent_handle ? a->recent_stream : stream_find_new(a, handle);
+}
 struct free_set *pool_set(struct allocator *a, uint32_t pool, uint32_t stream);
 struct free_set *pool_unmapped(struct allocator *a, uint32_t pool, uint32_t stream);
 void trace_always(struct allocator *a, enum allocator_action action, uint64_t address, uint64_t size, uint32_t stream,
                   uint32_t pool, uint64_t context);
+void trace_free(struct allocator *a, enum allocator_action action, const struct block *block, uint64_t context);
 static inline void trace_event(struct allocator *a, enum allocator_action action, uint64_t address, uint64_t size,
                                uint32_t stream, uint32_t pool, uint64_t context)
 {
@@ -173,8 +173,10 @@ static inline int block_name(struct allocator *a, uint32_t block)
     return address_map_set(&a->by_address, a->blocks[block].address, block);
 }
 
-/* find.c */
-uint32_t find_free(struct allocator *a, const struct request *request);
+/* find.c; find_free is in hot.h */
+/* Of equal use: among expandable blocks prefer the one that can grow least; with the setting off skip them. */
+struct free_position find_step_over_expandable(const struct allocator *a, bool expandable, const struct free_set *set,
+                                               struct free_position at);
 int find_segment(struct allocator *a, const struct request *request, bool retry, uint32_t *found);
 uint32_t find_on_oom(struct allocator *a, struct request *request); /* found: request is the pool's that lends */
 
@@ -192,5 +194,7 @@ int release_cached(struct allocator *a, uint64_t context, struct pool_id id);
 int expandable_allocate(struct allocator *a, const struct request *request, uint32_t *found);
 int expandable_unmap(struct allocator *a, uint32_t block, uint64_t context);
 void expandable_forget(struct allocator *a, uint32_t pool); /* address space of which nothing is mapped */
+
+#include "alloc/hot.h"
 
 #endif
