@@ -9,99 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ATTEMPTS 400
-#define MOST_WORK UINT64_C(100000000) /* entries run while settling, after the first few attempts */
-#define FREE_ATTEMPTS 8
-#define MOST_UNTOLD 6                 /* pools of which both ways are tried */
-
-/* Of the differences of several attempts the furthest is the one to tell: what was believed held until there. */
-static void keep_furthest(struct replay_result *furthest, const struct replay_result *result)
-{
-    if (furthest->difference[0] && furthest->difference_entry >= result->difference_entry)
-        return;
-    furthest->difference_entry = result->difference_entry;
-    furthest->at_end = result->at_end;
-    memcpy(furthest->difference, result->difference, sizeof(furthest->difference));
-}
-
-/* Run, learn from the difference, run again, until nothing differs or nothing is left to learn. */
-static int settle(struct replay_plan *plan, struct replay_result *result, struct replay_difference *difference,
-                  struct replay_result *furthest, struct error *err)
-{
-    uint64_t work = 0;
-    for (int attempt = 0; attempt < MOST_ATTEMPTS && (attempt < FREE_ATTEMPTS || work < MOST_WORK); attempt++) {
-        if (replay_lives_settle(plan) || replay_plan_order(plan))
-            return error_no_memory(err);
-        int status = replay_run_once(plan, &plan->trial, result, difference, &plan->foreigners, err);
-        if (status)
-            return status;
-        work += plan->count;
-        if (difference->kind)
-            keep_furthest(furthest, result);
-        if (!difference->kind || plan->has_start || !replay_learn(plan, difference))
-            return STATUS_OK;
-    }
-    return STATUS_OK;
-}
-
-/* Private pools of which nobody said whether they split segments. */
-static size_t untold_pools(const struct replay_plan *plan, uint32_t *untold)
-{
-    size_t count = 0;
-    for (uint32_t i = 1; i < plan->pool_count; i++)
-        if (!plan->pools[i].is_told && count < MOST_UNTOLD)
-            untold[count++] = i;
-    return count;
-}
-
-static void choose_way(struct replay_plan *plan, const uint32_t *untold, size_t count, size_t way)
-{
-    for (size_t i = 0; i < count; i++)
-        plan->pools[untold[i]].no_split = way >> i & 1;
-}
-
-static void name_ambiguous(struct replay_result *result, const struct replay_plan *plan, const uint32_t *untold,
-                           size_t count, size_t ways)
-{
-    size_t length = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct pool_id *id = &plan->pools[untold[i]].id;
-        if (ways >> i & 1 && length < sizeof(result->ambiguous))
-            length += (size_t)snprintf(result->ambiguous + length, sizeof(result->ambiguous) - length,
-                                       "%s--pool %" PRId64 ":%" PRId64 "=no_split (or =split)", length ? ", " : "", id->first,
-                                       id->second);
-    }
-}
-
-/* Every way in which the pools may split; the first that reproduces the recording is taken, and another one that does,
- * with other statistics, makes it ambiguous. */
-static int try_ways(struct replay_plan *plan, struct replay_result *result, struct replay_difference *difference,
-                    struct replay_result *furthest, struct error *err)
-{
-    uint32_t untold[MOST_UNTOLD];
-    size_t count = untold_pools(plan, untold), chosen = SIZE_MAX, differing = 0;
-    struct replay_result way_result;
-    int status = STATUS_OK;
-    for (size_t way = 0; way < (size_t)1 << count && !status; way++) {
-        choose_way(plan, untold, count, way);
-        status = settle(plan, &way_result, difference, furthest, err);
-        if (status || difference->kind)
-            continue;
-        if (chosen == SIZE_MAX) {
-            chosen = way;
-            *result = way_result;
-        } else if (memcmp(&result->stats, &way_result.stats, sizeof(result->stats)) != 0) {
-            differing |= way ^ chosen;
-        }
-    }
-    if (status)
-        return status;
-    choose_way(plan, untold, count, chosen == SIZE_MAX ? 0 : chosen);
-    status = settle(plan, result, difference, furthest, err);
-    name_ambiguous(result, plan, untold, count, differing);
-    return status;
-}
-
 const char *replay_recorded_conf(const struct snapshot *snapshot)
 {
     value content;
@@ -127,52 +34,10 @@ static int run_unfollowed(const struct replay_plan *plan, const struct replay_tr
     return status;
 }
 
-/* A segment that is not there is a fact, whatever is believed of pools. */
-static void name_difference(struct replay_plan *plan, const struct replay_result *furthest)
-{
-    struct replay_result *recorded = &plan->recorded;
-    recorded->difference_entry = furthest->difference_entry;
-    recorded->at_end = furthest->at_end;
-    memcpy(recorded->difference, furthest->difference, sizeof(recorded->difference));
-    bool is_opening = furthest->difference_entry < plan->snapshot->entries.count &&
-                      plan->snapshot->entries.action[furthest->difference_entry] == ACTION_SEGMENT_ALLOC;
-    if (!plan->contradictions.counts[REPLAY_UNKNOWN_SEGMENT] || is_opening)
-        return;
-    recorded->at_end = false;
-    recorded->difference_entry = plan->contradictions.first[REPLAY_UNKNOWN_SEGMENT];
-    snprintf(recorded->difference, sizeof(recorded->difference), "a release of a segment that is not there");
-}
-
-static int settle_under(struct replay_plan *plan, uint64_t limit, struct replay_difference *difference,
-                        struct replay_result *furthest, struct error *err)
-{
-    uint32_t untold[MOST_UNTOLD];
-    plan->trial = (struct replay_trial){.limit = limit, .limit_entry = plan->options.limit_entry};
-    int status = settle(plan, &plan->recorded, difference, furthest, err);
-    if (!status && !plan->has_start && untold_pools(plan, untold))
-        status = try_ways(plan, &plan->recorded, difference, furthest, err);
-    if (!status && difference->kind)
-        name_difference(plan, furthest);
-    return status;
-}
-
-static void forget(struct replay_plan *plan)
-{
-    plan->beliefs.apart_count = 0;
-    plan->beliefs.flushes = false;
-    table_free(&plan->beliefs.turned);
-}
-
-/* A limit that is asked about need not be the recording's: it is believed if the recording is reproduced with it. */
 static int run_recorded(struct replay_plan *plan, struct error *err)
 {
     struct replay_difference difference = {0};
-    struct replay_result furthest = {0};
-    int status = settle_under(plan, plan->options.limit, &difference, &furthest, err);
-    if (!status && difference.kind && plan->options.limit != REPLAY_NO_LIMIT) {
-        forget(plan);
-        status = settle_under(plan, REPLAY_NO_LIMIT, &difference, &furthest, err);
-    }
+    int status = replay_settle(plan, &difference, err);
     if (!status && plan->has_start && difference.kind)
         status = run_unfollowed(plan, &plan->trial, &plan->recorded, err);
     return status;

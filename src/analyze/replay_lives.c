@@ -95,16 +95,17 @@ static uint32_t pool_of(struct replay_plan *plan, uint32_t pool)
     return replay_pool_find(plan, plan->snapshot->pools[pool].id[0], plan->snapshot->pools[pool].id[1]);
 }
 
-/* A block that is larger than its request by what would have been split off belongs to a pool that does not split. */
+/* A block that fills a segment of which the rest would have been split off belongs to a pool that does not split. */
 static void look_at_blocks(struct replay_plan *plan, const struct segment *segment, uint32_t pool)
 {
-    for (uint32_t i = 0; pool && i < segment->block_count; i++) {
-        const struct block *block = &plan->snapshot->end.blocks[segment->first_block + i];
-        if (segment->block_count > 1)
-            plan->pools[pool].is_told = true;
-        else if (block->state != BLOCK_INACTIVE && !segment->is_large && block->requested <= ALLOCATOR_SMALL_LIMIT)
-            plan->pools[pool].no_split = plan->pools[pool].is_told = true;
-    }
+    const struct block *block = &plan->snapshot->end.blocks[segment->first_block];
+    uint64_t slack = segment->is_large ? ALLOCATOR_SMALL_LIMIT : ALLOCATOR_MIN_BLOCK; /* what rounding leaves */
+    if (!pool || !segment->block_count || segment->is_expandable)
+        return;
+    if (segment->block_count > 1)
+        plan->pools[pool].is_told = true;
+    else if (block->state != BLOCK_INACTIVE && block->requested && block->size / 2 > block->requested + slack)
+        plan->pools[pool].no_split = plan->pools[pool].is_told = true;
 }
 
 static int life_compare(const void *left, const void *right, void *lives)
@@ -239,6 +240,36 @@ static void join_drops(struct replay_plan *plan)
             plan->lives[replay_leader(plan, next)].leader = replay_leader(plan, one);
     }
     free(by_last);
+    for (uint32_t i = 0; i < plan->life_count; i++)
+        plan->lives[i].joined = plan->lives[i].leader;
+}
+
+/* Segments with two blocks at a time, and the pools that are known to split by them. */
+static int find_shared(struct replay_plan *plan)
+{
+    uint32_t *live = calloc(plan->life_count + 1, sizeof(*live));
+    uint32_t *holders = malloc((plan->address_count + 1) * sizeof(*holders)); /* by number: the block's life */
+    int status = live && holders && (plan->request_lives = replay_request_lives(plan)) ? STATUS_OK : STATUS_NO_MEMORY;
+    for (size_t i = 0; !status && i < plan->address_count; i++)
+        holders[i] = NONE32;
+    for (size_t i = 0; !status && i < plan->count; i++) {
+        uint32_t number = plan->numbers[i], life = plan->request_lives[i];
+        if (number == NONE32)
+            continue;
+        if (life != NONE32) {
+            holders[number] = life;
+            plan->lives[life].is_shared |= ++live[life] > 1;
+            if (plan->lives[life].is_known && live[life] > 1)
+                plan->pools[plan->lives[life].pool].is_told = true;
+        } else if (holders[number] != NONE32 &&
+                   replay_action(plan, i) == (plan->completes ? ACTION_FREE_COMPLETED : ACTION_FREE_REQUESTED)) {
+            live[holders[number]]--;
+            holders[number] = NONE32;
+        }
+    }
+    free(live);
+    free(holders);
+    return status;
 }
 
 int replay_lives_find(struct replay_plan *plan)
@@ -261,5 +292,8 @@ int replay_lives_find(struct replay_plan *plan)
         status = learn_from_options(plan);
     if (!status)
         join_drops(plan);
+    plan->named_count = plan->pool_count;
+    if (!status && plan->pool_count > 1)
+        status = find_shared(plan);
     return status;
 }

@@ -49,8 +49,10 @@ struct replay_life {
     int64_t stream;
     uint32_t first, last; /* places in the list; 0: from the start; NONE32: to the end */
     uint32_t leader;      /* of the lives that must share a pool: union by index */
+    uint32_t joined;      /* the leader before any belief */
     uint16_t pool;
     bool is_known;        /* the recording or the user says its pool */
+    bool is_shared;       /* it had two blocks at a time: its pool splits */
     bool is_there;        /* from before the first entry */
     bool is_expandable, is_small;
 };
@@ -111,6 +113,7 @@ struct replay_plan {
 
     struct replay_pool *pools;
     size_t pool_count, pool_capacity;
+    size_t named_count;   /* of pools: those that the recording or the user names; guesses follow */
     struct replay_life *lives; /* by first */
     size_t life_count, life_capacity;
     uint32_t *by_address; /* of lives */
@@ -161,6 +164,9 @@ struct replay_difference {
 };
 int replay_run_once(const struct replay_plan *plan, const struct replay_trial *trial, struct replay_result *result,
                     struct replay_difference *difference, struct replay_foreigners *foreigners, struct error *err);
+
+/* replay_ways.c: beliefs and properties of pools under which the recording is reproduced; fills recorded. */
+int replay_settle(struct replay_plan *plan, struct replay_difference *difference, struct error *err);
 
 /* replay_learn.c: beliefs after a difference; false: nothing left to believe. */
 bool replay_learn(struct replay_plan *plan, const struct replay_difference *difference);
