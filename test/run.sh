@@ -37,6 +37,7 @@ want libclang-rt-14-dev file $(ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang
 want libcmocka-dev library cmocka
 want python3 command python3
 want mandoc command mandoc
+want valgrind command valgrind
 want gzip command gzip
 want diffutils command diff
 if [ -n "$missing" ]; then
