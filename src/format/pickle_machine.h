@@ -61,6 +61,7 @@ struct pickle {
     size_t depth, stack_capacity;
     size_t *marks;                   /* where on the stack marks stand */
     size_t mark_count, mark_capacity;
+    size_t handed;                   /* the mark (+ 1) of the open batch of which items were handed over already */
     uint32_t *memo;
     size_t memo_size, memo_capacity; /* codes up to the highest number in the array */
     uint64_t memo_set;               /* numbers in use: the next one of MEMOIZE */
@@ -126,6 +127,15 @@ static inline int pickle_push(struct pickle *pickle, value word)
         return pickle_push_slow(pickle, word);
     pickle->stack[pickle->depth++] = word;
     return 0;
+}
+
+/* A dict, or one that was packed as a row and is named once more. */
+static inline bool pickle_is_dict(value v)
+{
+    if (value_kind(v) != VALUE_ROW)
+        return value_kind(v) == VALUE_DICT;
+    unsigned kind = value_row_kind(v);
+    return kind == ROW_ENTRY || kind == ROW_SEGMENT || kind == ROW_BLOCK || kind == ROW_FRAME || kind == ROW_ANNOTATION;
 }
 
 /* A packed object: its container (never again named by its word if it was not fetched) gives way to the row. */

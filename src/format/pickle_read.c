@@ -53,12 +53,15 @@ static int pickle_mark(struct pickle *pickle, struct error *err)
 }
 
 /* Take the last mark off; items are what stood above it (they stay in place until the next push). */
-static int pickle_pop_mark(struct pickle *pickle, size_t *mark, struct error *err)
+static int pickle_pop_mark(struct pickle *pickle, bool is_appended, size_t *mark, struct error *err)
 {
     if (!pickle->mark_count)
         return pickle_fail(pickle, err, "damaged pickle: a batch ends that never began");
     *mark = pickle->marks[--pickle->mark_count];
-    return 0;
+    if (pickle->handed != *mark + 1)
+        return 0;
+    pickle->handed = 0;
+    return is_appended ? 0 : pickle_fail(pickle, err, "damaged pickle: a list's items end as something else");
 }
 
 int pickle_append_items(struct pickle *pickle, value container, const value *items, size_t count, struct error *err)
@@ -120,7 +123,7 @@ static int pickle_append(struct pickle *pickle, size_t position, size_t first, s
         return 0;
     if (pickle->hooks && pickle->hooks->append) {
         const struct value_notes *notes = values_notes(pickle->values, list);
-        if (notes && ((notes->flags & PICKLE_STREAM) || value_kind(pickle->stack[first]) == VALUE_DICT)) {
+        if (notes && ((notes->flags & PICKLE_STREAM) || pickle_is_dict(pickle->stack[first]))) {
             int status = pickle->hooks->append(pickle->context, pickle, position, pickle->stack + first, count, &taken,
                                                err);
             if (status)
@@ -134,7 +137,7 @@ static int pickle_append(struct pickle *pickle, size_t position, size_t first, s
 static int pickle_batch(struct pickle *pickle, enum value_kind kind, struct error *err)
 {
     size_t mark = 0;
-    int status = pickle_pop_mark(pickle, &mark, err);
+    int status = pickle_pop_mark(pickle, kind == VALUE_LIST, &mark, err);
     if (status)
         return status;
     if (mark == 0)
@@ -157,7 +160,7 @@ static int pickle_batch(struct pickle *pickle, enum value_kind kind, struct erro
 static int pickle_make_from_mark(struct pickle *pickle, enum value_kind kind, struct error *err)
 {
     size_t mark = 0;
-    int status = pickle_pop_mark(pickle, &mark, err);
+    int status = pickle_pop_mark(pickle, false, &mark, err);
     if (status)
         return status;
     size_t count = pickle->depth - mark - 1;
@@ -221,7 +224,7 @@ static int pickle_dict_starts(struct pickle *pickle, bool *done, struct error *e
         return 0;
     if (pending) {
         bool taken = false;
-        if (value_kind(pickle->stack[mark + 1]) != VALUE_DICT && !(notes->flags & PICKLE_STREAM))
+        if (!pickle_is_dict(pickle->stack[mark + 1]) && !(notes->flags & PICKLE_STREAM))
             return 0;
         int status = pickle->hooks->append(pickle->context, pickle, mark - 1, pickle->stack + mark + 1, pending, &taken,
                                            err);
@@ -229,6 +232,8 @@ static int pickle_dict_starts(struct pickle *pickle, bool *done, struct error *e
             return status;
         pickle->depth = mark + 1;
     }
+    if (notes->flags & PICKLE_STREAM)
+        pickle->handed = mark + 1;
     const unsigned char *before = pickle->at;
     uint64_t offset = pickle_offset(pickle);
     int status = pickle->hooks->dict_starts(pickle->context, pickle, mark - 1, err);
@@ -245,8 +250,12 @@ static int pickle_pop(struct pickle *pickle, struct error *err)
 {
     if (pickle->depth == 0)
         return pickle_underflow(pickle, err);
-    if (pickle->mark_count && pickle->marks[pickle->mark_count - 1] == pickle->depth - 1)
-        pickle->mark_count--;
+    size_t mark;
+    if (pickle->mark_count && pickle->marks[pickle->mark_count - 1] == pickle->depth - 1) {
+        int status = pickle_pop_mark(pickle, false, &mark, err);
+        if (status)
+            return status;
+    }
     pickle->depth--;
     return 0;
 }
@@ -263,7 +272,7 @@ static int pickle_dup(struct pickle *pickle, struct error *err)
 static int pickle_pop_batch(struct pickle *pickle, struct error *err)
 {
     size_t mark = 0;
-    int status = pickle_pop_mark(pickle, &mark, err);
+    int status = pickle_pop_mark(pickle, false, &mark, err);
     if (!status)
         pickle->depth = mark;
     return status;

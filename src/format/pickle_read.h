@@ -11,8 +11,8 @@
  * memory as objects; see pickle_machine.h for what hooks may look at.
  *
  * Lengths, depth and memo numbers are checked before memory is taken; memory stays under twice the bytes read plus
- * 64 MiB, or the file is refused.  Errors carry the offset of the opcode.  Strings become string objects of the
- * snapshot, containers live in its values.  Not thread safe.
+ * 64 MiB, or the file is refused (what hooks leave out of held() is theirs to limit).  Errors carry the offset of the
+ * opcode.  Strings become string objects of the snapshot, containers live in its values.  Not thread safe.
  */
 #ifndef FORMAT_PICKLE_READ_H
 #define FORMAT_PICKLE_READ_H
@@ -31,7 +31,7 @@ struct pickle_hooks {
     /* Pairs are about to be stored in dict; the hook may replace their words. */
     int (*set_items)(void *context, struct pickle *pickle, value dict, value *pairs, size_t words, struct error *err);
 
-    /* Items, the first of them a dict, are about to be appended to the list at this place of the machine's stack.  With
+    /* Items, the first of them a dict (maybe one that is a row by now), are about to be appended to the list at this place of the machine's stack.  With
      * *taken set the machine drops them. */
     int (*append)(void *context, struct pickle *pickle, size_t position, value *items, size_t count, bool *taken,
                   struct error *err);

@@ -154,7 +154,7 @@ bool torch_is_exact(const struct torch_reader *reader, value dict)
 int torch_close_dict(struct torch_reader *reader, const struct torch_dict *dict, struct error *err)
 {
     if (dict->keep)
-        return 0;
+        return torch_count_row(reader, (enum row_kind)dict->kind, err);
     return pickle_packed(reader->pickle, dict->word, value_row(dict->kind, dict->row), err);
 }
 
@@ -216,13 +216,24 @@ value torch_resolve(struct torch_reader *reader, value v)
     return made;
 }
 
+int torch_set_odd(struct torch_reader *reader, enum row_kind kind, uint64_t row, uint16_t slot, value word, bool is_copy)
+{
+    size_t before = reader->snapshot->odd_count;
+    int status = snapshot_set_odd(reader->snapshot, kind, row, slot, word);
+    if (is_copy && reader->snapshot->odd_count > before) {
+        reader->copied += sizeof(struct odd) + TORCH_ODD_SLOT;
+        reader->expanded += sizeof(struct odd) + TORCH_ODD_SLOT;
+    }
+    return status;
+}
+
 int torch_odd(struct torch_reader *reader, const struct torch_dict *dict, uint32_t slot, struct error *err)
 {
     if ((dict->kind == ROW_ENTRY && reader->options.skip_traces) || dict->shape == SHAPE_OURS)
         return 0; /* not kept, or the dict itself is */
     value word = torch_resolve(reader, dict->items[2 * slot + 1]);
     if (word == value_make(VALUE_MARK, 0) ||
-        snapshot_set_odd(reader->snapshot, (enum row_kind)dict->kind, dict->row, (uint16_t)slot, word))
+        torch_set_odd(reader, (enum row_kind)dict->kind, dict->row, (uint16_t)slot, word, dict->keep))
         return error_no_memory(err);
     return 0;
 }
@@ -371,6 +382,8 @@ int torch_context(struct torch_reader *reader, value list, value *row, struct er
     const value *items = values_items(reader->values, list);
     size_t count = values_count(reader->values, list);
     int status = torch_are_frames(reader, items, count, err);
+    if (status > 0 && torch_count_words(reader, count, err)) /* it may be looked at again, wherever it stands */
+        return STATUS_NO_MEMORY;
     if (status)
         return status;
     uint32_t stack = STACK_EMPTY, frame = 0;

@@ -13,6 +13,7 @@
 
 enum { TORCH_INEXACT = 1, TORCH_SHAPE_CACHE = 64, TORCH_SLOTS = 12, TORCH_FRAMES = 512 };
 enum { TORCH_RUNS = 16384, TORCH_RUN_BYTES = 4 * 1024 * 1024 };
+enum { TORCH_ENTRY_BYTES = 46, TORCH_ODD_SLOT = 39 }; /* of an entry in its columns; of an odd value in its table */
 enum { TORCH_DEVICES = 1024 }; /* lists in device_traces at most */
 
 /* The words that the file's own strings are compared with, interned first: their contents are consecutive numbers. */
@@ -65,6 +66,9 @@ struct torch_reader {
     uint32_t *strange_keys; /* of the top dict, where it has no shape */
     uint32_t last_shape[ROW_KIND_COUNT];
 
+    uint64_t copied;       /* bytes of the columns that stand for dicts which several places name, or may name */
+    uint64_t expanded;     /* the same, and what else had to be gone through once more */
+
     int64_t last_stream;
     uint32_t last_stream_index; /* NONE32: none yet */
     int64_t last_pool[2];
@@ -113,6 +117,7 @@ int torch_pool_of(struct torch_reader *reader, const struct torch_dict *dict, ui
                   struct error *err);
 int torch_context(struct torch_reader *reader, value list, value *row, struct error *err);
 bool torch_is_exact(const struct torch_reader *reader, value dict);
+int torch_set_odd(struct torch_reader *reader, enum row_kind kind, uint64_t row, uint16_t slot, value word, bool is_copy);
 value torch_resolve(struct torch_reader *reader, value v); /* without the reader's own row kinds; VALUE_MARK: no memory */
 
 /* torch_rows.c: *row is where it went; TORCH_INEXACT: the dict stays as it is, the columns are filled nevertheless. */
@@ -122,6 +127,17 @@ int torch_entries_room(struct torch_reader *reader, struct error *err);
 
 /* torch_fast.c */
 int torch_fast_entries(struct torch_reader *reader, struct torch_stream *stream, struct error *err);
+
+/* torch_graph.c.  torch_unpack: *word is a container as Python sees it again; a new one, for the caller to release, where
+ * the object lives in the columns.  torch_is_list: would that be a list?  torch_copy_entry: one more row like that one. */
+int torch_unpack(struct torch_reader *reader, value *word, struct error *err);
+bool torch_is_list(value word);
+int torch_copy_entry(struct torch_reader *reader, uint64_t row, uint16_t device, struct error *err);
+
+/* torch_graph.c: an object was named again, and costs as much again: a row of this kind, or as many words.  A small file
+ * must not fill the memory that way. */
+int torch_count_row(struct torch_reader *reader, enum row_kind kind, struct error *err);
+int torch_count_words(struct torch_reader *reader, uint64_t words, struct error *err);
 
 /* torch_graph.c: replace words of packed objects by their rows, everywhere; refuse what is too deep or no data. */
 int torch_settle(struct torch_reader *reader, struct error *err);

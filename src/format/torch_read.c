@@ -44,8 +44,8 @@ static int torch_list_kind(const struct torch_reader *reader, size_t position, s
     if (key + 2 == position)
         return ROW_ENTRY;
     for (size_t i = key + 3; i < position; i++)
-        if (value_kind(stack[i]) == VALUE_MARK)
-            return -1;
+        if (value_kind(stack[i]) == VALUE_MARK || value_kind(stack[i]) == VALUE_DICT)
+            return -1; /* inside of something else */
     *device += position - (key + 3);
     return value_kind(stack[key + 2]) == VALUE_MARK ? ROW_ENTRY : -1;
 }
@@ -103,7 +103,7 @@ static int torch_take_item(struct torch_reader *reader, size_t number, value ite
     struct torch_stream *stream = &reader->streams[number];
     uint64_t row = 0;
     int status = TORCH_INEXACT;
-    if (value_kind(item) == VALUE_DICT) {
+    if (pickle_is_dict(item)) {
         status = torch_pack_row(reader, (enum row_kind)stream->kind, item, stream->device, &row, err);
         if (status < 0)
             return status;
@@ -186,33 +186,38 @@ static uint64_t torch_held(void *context)
 {
     const struct torch_reader *reader = context;
     const struct snapshot *snapshot = reader->snapshot;
-    uint64_t entry = 46 + (snapshot->entries.pool ? 4 : 0);
+    uint64_t entry = TORCH_ENTRY_BYTES + (snapshot->entries.pool ? 4 : 0);
     return snapshot->entries.count * entry + snapshot->end.segment_count * sizeof(struct segment) +
            snapshot->end.block_count * sizeof(struct block) +
            snapshot->annotation_count * sizeof(struct annotation) + snapshot->setting_count * sizeof(struct setting) +
            snapshot->shape_count * 128 + snapshot->pool_count * 40 + snapshot->stream_count * 32 +
-           snapshot->shared_strings.capacity * 13 + reader->promoted.capacity * 13;
+           snapshot->shared_strings.capacity * 13 + reader->promoted.capacity * 13 -
+           reader->copied; /* they have a limit of their own, and the machine counts their odd values */
 }
 
 /* ---- the end ---- */
 
-/* Dicts in a list that was filled in an unusual way: into the columns all the same; the file's graph is kept anyway. */
+/* Dicts in a list that was filled in an unusual way, or stands in several places: into the columns all the same; the
+ * file's graph is kept anyway. */
 static int torch_late_list(struct torch_reader *reader, value list, enum row_kind kind, uint16_t device, struct error *err)
 {
+    value opened = list;
+    int status = torch_unpack(reader, &opened, err);
     reader->weird = true;
-    for (size_t i = 0; i < values_count(reader->values, list); i++) {
-        value item = values_items(reader->values, list)[i];
-        const struct value_notes *notes = values_notes(reader->values, item);
+    if (!status)
+        status = torch_count_words(reader, values_count(reader->values, opened), err);
+    for (size_t i = 0; i < values_count(reader->values, opened) && status >= 0; i++) {
+        value item = values_items(reader->values, opened)[i];
         uint64_t row;
-        if (value_kind(item) != VALUE_DICT || (notes->flags & (PICKLE_PACKED | PICKLE_STREAM)))
+        if (!pickle_is_dict(item))
             continue;
-        int status = torch_pack_row(reader, kind, item, device, &row, err);
-        if (status < 0)
-            return status;
+        status = torch_pack_row(reader, kind, item, device, &row, err);
         if (status == 0)
-            values_items_mutable(reader->values, list)[i] = value_row(kind, row);
+            values_items_mutable(reader->values, opened)[i] = value_row(kind, row);
     }
-    return 0;
+    if (opened != list)
+        values_release(reader->values, opened);
+    return status < 0 ? status : 0;
 }
 
 /* A list where one of ours belongs. */
@@ -220,43 +225,49 @@ static int torch_finish_list(struct torch_reader *reader, value list, enum row_k
                              struct error *err)
 {
     const struct value_notes *notes = values_notes(reader->values, list);
-    if (value_kind(list) == VALUE_TUPLE)
+    if (value_kind(list) != VALUE_LIST || (notes->flags & PICKLE_PACKED))
         return torch_late_list(reader, list, kind, device, err);
-    if (notes->flags & (PICKLE_FETCHED | PICKLE_PACKED))
+    if (notes->flags & PICKLE_FETCHED)
         reader->weird = true;
-    if (notes->flags & PICKLE_STREAM) {
-        struct torch_stream *stream = &reader->streams[notes->row - 1];
-        if (stream->kind != kind || stream->generic || stream->device != device || stream->placed)
-            reader->weird = true;
-        stream->placed = true;
-        return 0;
-    }
-    return values_count(reader->values, list) ? torch_late_list(reader, list, kind, device, err) : 0;
+    if (!(notes->flags & PICKLE_STREAM))
+        return values_count(reader->values, list) ? torch_late_list(reader, list, kind, device, err) : 0;
+    struct torch_stream *stream = &reader->streams[notes->row - 1];
+    if (stream->kind != kind || stream->placed)
+        return torch_late_list(reader, list, kind, device, err);
+    if (stream->generic || stream->device != device)
+        reader->weird = true;
+    stream->placed = true;
+    return 0;
+}
+
+static int torch_finish_trace(struct torch_reader *reader, value trace, size_t device, struct error *err)
+{
+    int status = 0;
+    if (torch_is_list(trace) || value_kind(trace) == VALUE_TUPLE)
+        status = torch_finish_list(reader, trace, ROW_ENTRY, (uint16_t)device, err);
+    else
+        reader->weird = true;
+    if (!status && snapshot_device(reader->snapshot, 0, (uint16_t)device) == NONE32)
+        return error_no_memory(err);
+    return status;
 }
 
 static int torch_finish_traces(struct torch_reader *reader, value outer, struct error *err)
 {
-    struct snapshot *snapshot = reader->snapshot;
     const struct value_notes *notes = values_notes(reader->values, outer);
-    size_t count = values_count(reader->values, outer);
+    value opened = outer;
     if (value_kind(outer) != VALUE_LIST || (notes->flags & (PICKLE_FETCHED | PICKLE_STREAM | PICKLE_PACKED)))
         reader->weird = true;
-    if (count > TORCH_DEVICES)
-        return error_set(err, STATUS_UNSUPPORTED, "traces of more than %d devices", TORCH_DEVICES);
-    for (size_t i = 0; i < count; i++) {
-        value inner = values_items(reader->values, outer)[i];
-        int status = 0;
-        if (value_kind(inner) == VALUE_LIST || value_kind(inner) == VALUE_TUPLE)
-            status = torch_finish_list(reader, inner, ROW_ENTRY, (uint16_t)i, err);
-        else
-            reader->weird = true;
-        if (status)
-            return status;
-        if (snapshot_device(snapshot, 0, (uint16_t)i) == NONE32)
-            return error_no_memory(err);
-    }
-    snapshot->trace_count = (uint32_t)count;
-    return 0;
+    int status = torch_unpack(reader, &opened, err);
+    size_t count = values_count(reader->values, opened);
+    if (!status && count > TORCH_DEVICES)
+        status = error_set(err, STATUS_UNSUPPORTED, "traces of more than %d devices", TORCH_DEVICES);
+    for (size_t i = 0; i < count && !status; i++)
+        status = torch_finish_trace(reader, values_items(reader->values, opened)[i], i, err);
+    reader->snapshot->trace_count = (uint32_t)count;
+    if (opened != outer)
+        values_release(reader->values, opened);
+    return status;
 }
 
 static int torch_finish_settings(struct torch_reader *reader, const struct torch_dict *top, uint32_t slot,
@@ -286,7 +297,7 @@ static int torch_finish_settings(struct torch_reader *reader, const struct torch
 static int torch_finish_key(struct torch_reader *reader, const struct torch_dict *top, uint32_t slot, struct error *err)
 {
     value word = top->items[2 * slot + 1];
-    bool is_list = value_kind(word) == VALUE_LIST || value_kind(word) == VALUE_TUPLE;
+    bool is_list = torch_is_list(word) || value_kind(word) == VALUE_TUPLE;
     switch (top->keys[slot]) {
     case FIELD_SEGMENTS:
         return is_list ? torch_finish_list(reader, word, ROW_SEGMENT, 0, err) : torch_odd(reader, top, slot, err);

@@ -3,6 +3,9 @@
  * newer.  Trace entries, segments, blocks, frames and annotations go into columns while the file is read; what columns
  * cannot hold (unknown keys, None, wrong types, giant numbers) is kept as odd values, and a file whose objects are shared
  * in ways that columns cannot express keeps its object graph as `raw` as well.  Reads once, front to back.
+ *
+ * The columns have every dict of every list as Python sees it: one that stands in several places has a row for each.
+ * What that adds counts against the input's limit on decoded bytes, and may be 64 times the file and 256 MiB at most.
  */
 #ifndef FORMAT_TORCH_READ_H
 #define FORMAT_TORCH_READ_H

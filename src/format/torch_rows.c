@@ -255,40 +255,21 @@ static int torch_pack_blocks(struct torch_reader *reader, value list, bool keep,
                              struct error *err)
 {
     uint64_t at = segment->address, end = segment->address + segment->total_size;
-    for (size_t i = 0; i < values_count(reader->values, list); i++) {
-        value word = values_items(reader->values, list)[i];
-        if (value_kind(word) != VALUE_DICT)
+    int status = keep ? torch_count_words(reader, values_count(reader->values, list), err) : 0;
+    for (size_t i = 0; i < values_count(reader->values, list) && !status; i++) {
+        value word = values_items(reader->values, list)[i], opened = word;
+        if (!pickle_is_dict(word))
             continue;
-        int status = torch_pack_block(reader, word, keep, &at, end, err);
-        if (status)
-            return status;
+        status = torch_unpack(reader, &opened, err);
+        if (!status)
+            status = torch_pack_block(reader, opened, keep, &at, end, err);
+        if (opened != word)
+            values_release(reader->values, opened);
     }
-    if (!keep)
+    if (!keep && !status)
         return pickle_packed(reader->pickle, list, value_row(PICKLE_ROW_SEGMENT_BLOCKS, reader->snapshot->end.segment_count - 1),
                              err);
-    return 0;
-}
-
-/* The same list of blocks stands in an earlier segment, too: fill the columns from there. */
-static int torch_copy_blocks(struct torch_reader *reader, value word, const struct segment *segment, struct error *err)
-{
-    struct state *state = &reader->snapshot->end;
-    uint64_t row = value_row_number(word), at = segment->address, end = segment->address + segment->total_size;
-    if (value_kind(word) != VALUE_ROW || value_row_kind(word) != PICKLE_ROW_SEGMENT_BLOCKS ||
-        row + 1 >= state->segment_count)
-        return 0;
-    for (uint32_t i = 0; i < state->segments[row].block_count; i++) {
-        struct block block = state->blocks[state->segments[row].first_block + i];
-        block.shape = SHAPE_OURS;
-        if (block.address < at || block.address > end)
-            block.address = at;
-        if (block.size > end - block.address)
-            block.size = end - block.address;
-        at = block.address + block.size;
-        if (state_add_block(state, &block))
-            return error_no_memory(err);
-    }
-    return 0;
+    return status;
 }
 
 static int torch_segment_type(struct torch_reader *reader, const struct torch_dict *dict, uint32_t slot,
@@ -382,9 +363,9 @@ static int torch_pack_segment(struct torch_reader *reader, struct torch_dict *di
 {
     struct segment segment = {.context = CONTEXT_NONE, .pool = NONE32, .shape = dict->shape};
     uint32_t blocks = torch_slot(dict, FIELD_BLOCKS);
-    bool has_blocks = blocks < dict->count && value_kind(word_at(dict, blocks)) == VALUE_LIST;
+    value list = blocks < dict->count ? word_at(dict, blocks) : value_make(VALUE_NONE, 0), opened = list;
     bool blocks_exact = true;
-    int status = has_blocks ? torch_blocks_are_exact(reader, word_at(dict, blocks), &blocks_exact, err) : 0;
+    int status = value_kind(list) == VALUE_LIST ? torch_blocks_are_exact(reader, list, &blocks_exact, err) : 0;
     dict->keep = dict->keep || !blocks_exact;
     for (uint32_t i = 0; i < dict->count && !status; i++)
         status = torch_segment_field(reader, dict, i, &segment, err);
@@ -398,10 +379,12 @@ static int torch_pack_segment(struct torch_reader *reader, struct torch_dict *di
     if (state_add_segment(&reader->snapshot->end, &segment) ||
         snapshot_device(reader->snapshot, 0, segment.device) == NONE32)
         return error_no_memory(err);
-    if (has_blocks)
-        status = torch_pack_blocks(reader, word_at(dict, blocks), dict->keep, &segment, err);
-    else if (blocks < dict->count)
-        status = torch_copy_blocks(reader, word_at(dict, blocks), &segment, err);
+    if (torch_is_list(list))
+        status = torch_unpack(reader, &opened, err);
+    if (!status && value_kind(opened) == VALUE_LIST)
+        status = torch_pack_blocks(reader, opened, dict->keep || opened != list, &segment, err);
+    if (opened != list)
+        values_release(reader->values, opened);
     if (!status)
         torch_sum_segment(&reader->snapshot->end, dict);
     return status;
@@ -452,18 +435,15 @@ static int torch_pack_annotation(struct torch_reader *reader, const struct torch
     return status;
 }
 
-int torch_pack_row(struct torch_reader *reader, enum row_kind kind, value word, uint16_t device, uint64_t *row,
-                   struct error *err)
+static int torch_pack_dict(struct torch_reader *reader, enum row_kind kind, value word, uint16_t device, uint64_t row,
+                           struct error *err)
 {
-    struct snapshot *snapshot = reader->snapshot;
     struct torch_dict dict;
-    *row = kind == ROW_ENTRY ? snapshot->entries.count
-           : kind == ROW_SEGMENT ? snapshot->end.segment_count : snapshot->annotation_count;
     int status = torch_open_dict(reader, word, kind, &dict, err);
     if (status < 0)
         return status;
     dict.keep = status != 0 || !torch_is_exact(reader, word);
-    dict.row = *row;
+    dict.row = row;
     if (kind == ROW_ENTRY)
         status = torch_pack_entry(reader, &dict, device, err);
     else if (kind == ROW_SEGMENT)
@@ -473,4 +453,21 @@ int torch_pack_row(struct torch_reader *reader, enum row_kind kind, value word, 
     if (!status)
         status = torch_close_dict(reader, &dict, err);
     return status ? status : dict.keep ? TORCH_INEXACT : 0;
+}
+
+int torch_pack_row(struct torch_reader *reader, enum row_kind kind, value word, uint16_t device, uint64_t *row,
+                   struct error *err)
+{
+    struct snapshot *snapshot = reader->snapshot;
+    value opened = word;
+    *row = kind == ROW_ENTRY ? snapshot->entries.count
+           : kind == ROW_SEGMENT ? snapshot->end.segment_count : snapshot->annotation_count;
+    if (kind == ROW_ENTRY && value_kind(word) == VALUE_ROW && value_row_kind(word) == ROW_ENTRY)
+        return torch_copy_entry(reader, value_row_number(word), device, err);
+    int status = torch_unpack(reader, &opened, err);
+    if (!status)
+        status = torch_pack_dict(reader, kind, opened, device, *row, err);
+    if (opened != word)
+        values_release(reader->values, opened);
+    return status;
 }

@@ -19,6 +19,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True  # the sources stay as they are
+from columns import ACTIONS, column_lines, expected_lines
+
 DONE = collections.Counter()
 FAILED = []
 
@@ -129,6 +132,23 @@ class Runner:
     def digest(self, data, way=None):
         done = self.run([self.tool, "digest", self.write(data)] + ([way] if way else []))
         return done.stdout.decode()
+
+    def columns(self, name, value):
+        """The columns have every dict of every list that Python sees, in its order."""
+        for protocol in range(6) if self.full else (0, 2, 4):
+            data = pickle.dumps(value, protocol)
+            for way in (None, "general"):
+                DONE["contents"] += 1
+                lines, expected = column_lines(self.digest(data, way)), expected_lines(pickle.loads(data))
+                for kind, want in expected.items():
+                    if lines[kind] != want:
+                        k = next((i for i, (a, b) in enumerate(zip(lines[kind], want)) if a != b), None)
+                        where = "" if k is None else f"; number {k} is {lines[kind][k]}, not {want[k]}"
+                        FAILED.append(f"{name}, protocol {protocol} ({way}): {len(lines[kind])} {kind}, not {len(want)}{where}")
+
+    def shared(self, name, value):
+        self.all_protocols(name, value)
+        self.columns(name, value)
 
     def digest_has(self, name, data, *lines):
         DONE["contents"] += 1
@@ -364,66 +384,184 @@ def test_entries(runner):
 
 def test_sharing(runner):
     one = entry(stack=frames(["x"]))
-    runner.all_protocols("an entry named twice", snapshot([one, entry(), one]))
-    runner.all_protocols("an entry named again after 3,000", snapshot([one] + [entry(time=i) for i in range(3000)] + [one]))
+    runner.shared("an entry named twice", snapshot([one, entry(), one]))
+    runner.shared("an entry named again after 3,000", snapshot([one] + [entry(time=i) for i in range(3000)] + [one]))
     shared = [block(0x7F0000000000, 512)]
-    runner.all_protocols("two segments with one list of blocks",
+    runner.shared("two segments with one list of blocks",
                          snapshot(segments=[segment(blocks=shared), segment(blocks=shared)]))
     many = [segment(0x7F0000000000 + i * 2097152) for i in range(2500)]
     many[2300]["blocks"] = many[1]["blocks"]
-    runner.all_protocols("a list of blocks named again much later", snapshot(segments=many))
+    runner.shared("a list of blocks named again much later", snapshot(segments=many))
     many = [segment(0x7F0000000000 + i * 2097152) for i in range(2500)]
     many[2300]["blocks"].append(many[1]["blocks"][0])
-    runner.all_protocols("a block named again much later", snapshot(segments=many))
+    runner.shared("a block named again much later", snapshot(segments=many))
     whole = segment()
-    runner.all_protocols("a segment named twice", snapshot(segments=[whole, whole]))
+    runner.shared("a segment named twice", snapshot(segments=[whole, whole]))
     trace = [entry(), entry(time=5)]
-    runner.all_protocols("two devices with one trace", {"segments": [], "device_traces": [trace, trace]})
-    runner.all_protocols("one empty list everywhere",
+    runner.shared("two devices with one trace", {"segments": [], "device_traces": [trace, trace]})
+    runner.shared("one empty list everywhere",
                          (lambda e: {"segments": e, "device_traces": [e, e], "external_annotations": e})([]))
     empty = []
-    runner.all_protocols("one empty list of frames",
+    runner.shared("one empty list of frames",
                          snapshot([entry(stack=empty), entry(stack=empty), entry(stack=[])],
                                   [segment(frames=empty, blocks=[block(0x7F0000000000, 512, stack=empty)])]))
     made = snapshot()
     made["itself"] = made
-    runner.all_protocols("a snapshot that holds itself", made)
+    runner.shared("a snapshot that holds itself", made)
     made = snapshot()
     made["device_traces"][0][1]["itself"] = made["device_traces"][0][1]
-    runner.all_protocols("an entry that holds itself", made)
+    runner.shared("an entry that holds itself", made)
     made = snapshot()
     made["device_traces"][0].append(made["device_traces"])
-    runner.all_protocols("a trace that holds the traces", made)
+    runner.shared("a trace that holds the traces", made)
     made = snapshot()
     made["again"] = [made["device_traces"], made["segments"], made["device_traces"][0][0]["frames"][1],
                      made["device_traces"][0][0]["frames"], made["segments"][0]["segment_pool_id"]]
-    runner.all_protocols("everything named again at the end", made)
+    runner.shared("everything named again at the end", made)
     made = {"first": frames(["x", "y"])}
     made.update(snapshot([entry(stack=made["first"]), entry(stack=[made["first"][1]])]))
-    runner.all_protocols("frames named before the traces", made)
+    runner.shared("frames named before the traces", made)
     made = snapshot()
     made["device_traces"] = tuple(made["device_traces"])
-    runner.all_protocols("traces in a tuple", made)
+    runner.shared("traces in a tuple", made)
     made = snapshot()
     made["device_traces"] = [tuple(made["device_traces"][0]), None, [None, entry(), 5]]
-    runner.all_protocols("traces of something else", made)
+    runner.shared("traces of something else", made)
     made = snapshot()
     made["segments"] = [None, segment(), 7]
-    runner.all_protocols("segments among other things", made)
+    runner.shared("segments among other things", made)
     loop = [1]
     loop.append((loop, 2))
     made = snapshot(extra=loop)
-    runner.all_protocols("a list in a tuple in itself", made)
+    runner.shared("a list in a tuple in itself", made)
     words = ["".join(["na", "me"]), "".join(["na", "me"])]
-    runner.all_protocols("equal strings, some shared", snapshot([entry(compile_context=words[0]), entry(compile_context=words[1]),
+    runner.shared("equal strings, some shared", snapshot([entry(compile_context=words[0]), entry(compile_context=words[1]),
                                                                  entry(compile_context=words[0])]))
     stack = frames(["x"])
-    runner.all_protocols("frames that are no dicts", snapshot([entry(stack=[1, 2]), entry(stack=["text"]), entry(stack={}),
+    runner.shared("frames that are no dicts", snapshot([entry(stack=[1, 2]), entry(stack=["text"]), entry(stack={}),
                                                                entry(stack=(1,)), entry(stack=None), entry(stack=[stack[0], None, stack[0]])]))
     half = {"segments": [segment(address=1 << 40, size=4096, blocks=[
         block(1 << 40, 8192), block((1 << 40) - 512, 512), block(1 << 41, 512), block((1 << 40) + 1024, 1 << 62)]),
         segment(address=(1 << 64) - 4096, size=1 << 20)]}
-    runner.all_protocols("blocks that do not fit their segment", half)
+    runner.shared("blocks that do not fit their segment", half)
+
+
+def test_shared_dicts(runner):
+    e, f = entry(stack=frames(["x"])), entry("free_requested", time=7, pool_id=tuple([0, 1]), extra=[1])
+    runner.shared("two entries three times", snapshot([e, f] * 3))
+    runner.shared("two entries without a stack three times", snapshot([entry(), entry("oom")] * 3))
+    many = [entry(ACTIONS[i % 9], addr=512 * i, time=i, stack=None if i % 3 else frames([f"f{i % 5}"])) for i in range(3000)]
+    runner.shared("3,000 entries, and then all of them again", snapshot(many + many))
+    runner.shared("3,000 entries, and some again in between", snapshot([e for i, e in enumerate(many) for e in ([e, many[i // 2]] if i % 2 else [e])]))
+    runner.shared("a list that starts with an entry of another", {"device_traces": [many[:1500], many[1000:1100] + many[1500:]]})
+    runner.shared("an entry in three traces", {"device_traces": [[e, f], [f, e, f], [e]]})
+    trace = many[:1100]
+    runner.shared("one trace of three devices", {"device_traces": [trace, [e], trace, trace]})
+    runner.shared("one trace with an entry twice, of two devices", {"device_traces": [[e, f, e, entry()]] * 2})
+    runner.shared("a trace named before the traces", {"first": trace, "device_traces": [trace, trace]})
+    runner.shared("an entry named before the traces", {"first": e, "device_traces": [[e, f, e], [f, e]]})
+    traces = [[e, f], [f, e]]
+    runner.shared("traces named before", {"first": traces, "device_traces": traces})
+    runner.shared("traces in tuples with shared entries", {"device_traces": [(e, f, e), (f, e)]})
+    runner.shared("entries among other things, some shared", {"device_traces": [[None, e, f, 5, e], [e, None, f]]})
+    early = snapshot([e, f, e])
+    runner.shared("segments after traces", dict(reversed(list(early.items()))))
+
+
+def test_shared_segments(runner):
+    first, second = segment(), segment(0x7F0000400000, stream=3, frames=frames(["s"]), segment_type="large")
+    runner.shared("segments named again", snapshot(segments=[first, second, first, second, first]))
+    runner.shared("a bare list with segments named again", [first, second, first, segment(0x7F0000800000), second])
+    old = [old_segment(), old_segment(0x7F0000400000)]
+    runner.shared("1.13's segments named again", [old[0], old[1], old[0], old[1]])
+    many = [segment(0x7F0000000000 + i * 2097152) for i in range(1200)]
+    runner.shared("1,200 segments, and all of them again", snapshot(segments=many + many))
+    low, high = block(0x7F0000000000, 512, stack=frames(["b"])), block(0x7F0000000200, 2097152 - 512, "inactive")
+    runner.shared("segments with the same blocks", snapshot(segments=[segment(blocks=[low, high]), segment(blocks=[low]),
+                                                                      segment(blocks=[low, block(0x7F0000000200, 1024), high])]))
+    runner.shared("a block twice in a list", snapshot(segments=[segment(blocks=[low, high, low]), segment(blocks=[high, high])]))
+    blocks = [low, high]
+    runner.shared("one list of blocks, and its blocks in others", snapshot(segments=[segment(blocks=blocks), segment(blocks=blocks),
+                                                                                     segment(blocks=[high]), segment(blocks=blocks)]))
+    runner.shared("one list of blocks of segments elsewhere", snapshot(segments=[
+        segment(blocks=blocks), segment(0x7F0000100000, 4096, blocks=blocks), segment(1 << 20, 1024, blocks=blocks)]))
+    runner.shared("blocks named before the segments", {"first": [low, blocks], "segments": [segment(blocks=blocks), segment(blocks=blocks)]})
+    runner.shared("segments named before", {"first": [first, many[:3]], "segments": [first, many[1], first]})
+    wrong = segment(blocks=[block(1, 1 << 40), low])
+    runner.shared("segments with blocks that do not fit, again", snapshot(segments=[wrong, first, wrong, wrong]))
+    pool = tuple([7, 8])
+    runner.shared("segments of one pool, again", snapshot([entry(pool_id=pool)], [segment(segment_pool_id=pool), first,
+                                                                                  segment(segment_pool_id=pool)] * 2))
+
+
+def test_shared_annotations(runner):
+    start, end = snapshot()["external_annotations"]
+    runner.shared("annotations named again", snapshot(external_annotations=[start, end, start, start, end]))
+    runner.shared("annotations named before", snapshot(early=end, external_annotations=[start, end, start, end]))
+    odd = {"stage": "PAUSE", "name": None, "device": 70000, "time_us": 5, "more": []}
+    data = [start, odd, end, odd]
+    runner.all_protocols("an odd annotation named again", snapshot(external_annotations=data))
+
+
+def test_shared_frames(runner):
+    stack = frames(["a", "b", "c"])
+    runner.shared("frames in all orders", snapshot([entry(stack=stack), entry(stack=stack[::-1]), entry(stack=[stack[1]] * 3),
+                                                    entry(stack=stack), entry(stack=stack[1:])]))
+    runner.shared("one list of frames everywhere", snapshot(
+        [entry(stack=stack), entry(stack=stack)],
+        [segment(frames=stack, blocks=[block(0x7F0000000000, 512, stack=stack)]), segment(frames=stack)]))
+    named = {"first": stack[1], "all": stack}
+    named.update(snapshot([entry(stack=stack), entry(stack=stack[:2]), entry(stack=stack)]))
+    runner.shared("frames named before the entries", named)
+    for name, made in {"odd": [stack[0], None, stack[0]], "plain": stack}.items():
+        e = entry(stack=made)
+        runner.all_protocols(f"an entry with {name} frames named again", snapshot([e, entry(stack=made), e]))
+
+
+def test_shared_across(runner):
+    """One object in places of two kinds."""
+    e, s, a = entry(), segment(), snapshot()["external_annotations"][0]
+    b, f = s["blocks"][0], frames(["x"])[0]
+    runner.shared("all kinds as entries", {"segments": [s], "device_traces": [[entry(stack=[f]), a, s, b, f, e, a, s, b, f]],
+                                           "external_annotations": [a]})
+    runner.shared("all kinds as segments", {"device_traces": [[e, entry(stack=[f])]], "external_annotations": [a],
+                                            "segments": [s, e, a, f, b, s, e]})
+    runner.shared("all kinds as annotations", {"device_traces": [[e, entry(stack=[f])]], "segments": [s],
+                                               "external_annotations": [a, e, s, f, b, a]})
+    runner.shared("all kinds as blocks", {"device_traces": [[e, entry(stack=[f])]], "external_annotations": [a],
+                                          "segments": [s, segment(blocks=[b, e, a, f]), segment(blocks=[s, b])]})
+    runner.shared("a list of segments as a trace", (lambda l: {"segments": l, "device_traces": [l, [e], l]})([s, segment(1 << 40)]))
+    runner.shared("a trace as segments", (lambda l: {"device_traces": [l, l], "segments": l, "external_annotations": l})([e, e, entry()]))
+    runner.shared("a list of blocks as a trace", {"segments": [s], "device_traces": [s["blocks"], [e]]})
+    runner.shared("a list of frames as a trace", (lambda l: {"device_traces": [[entry(stack=l)], l]})([f, f]))
+    runner.shared("a trace as a list of blocks", (lambda l: {"device_traces": [l], "segments": [segment(blocks=l)] * 2})([e, entry()]))
+    runner.shared("segments as their own traces", (lambda l: {"segments": l, "device_traces": l})([s]))
+
+
+def test_expansion(runner):
+    def put(number, data):
+        return data + b"q" + bytes([number])
+    key = lambda text: b"X" + struct.pack("<I", len(text)) + text
+    block_ = b"}(" + key(b"size") + b"K\x01" + key(b"state") + key(b"inactive") + b"u"
+    segments = lambda n, list_: b"(" + list_ * n + b"e"
+    blocks = put(1, b"]") + b"(" + block_ * 3000 + b"e"
+    one = lambda list_: b"}(" + key(b"total_size") + b"M\xff\xff" + key(b"blocks") + list_ + b"u"
+    runner.refused("a list of blocks in 60,000 segments", b"\x80\x02}" + key(b"segments") + b"](" + one(blocks) +
+                   one(b"h\x01") * 60000 + b"es.", "name the same entries and blocks so often")
+    traces = b"](" + put(1, b"]") + b"(" + put(2, b"}") + b"(" + key(b"action") + key(b"alloc") + key(b"addr") + b"K\x01u" + \
+             b"h\x02" * 20000 + b"e" + b"h\x01" * 999 + b"e"
+    runner.refused("a trace of 20,000 of 1,000 devices", b"\x80\x02}" + key(b"device_traces") + traces + b"s.",
+                   "name the same entries and blocks so often")
+    numbers = put(1, b"]") + b"(" + b"N" * 100000 + b"e"
+    runner.refused("a list of 100,000 things in 10,000 segments", b"\x80\x02}" + key(b"segments") + b"](" + one(numbers) +
+                   one(b"h\x01") * 10000 + b"es.", "name the same entries and blocks so often")
+    many = snapshot([entry()] * 100000)
+    runner.columns("100,000 times an entry", many)
+    if runner.cudamem:
+        said = runner.run([runner.cudamem, "info", "--max-input", "2M", runner.write(pickle.dumps(many, 4))]).stderr.decode()
+        DONE["refusals"] += 1
+        if "expand it to more than the limit of 2.00 MiB; allow more with --max-input SIZE" not in said:
+            FAILED.append(f"a limit for what is named again: said {said!r}")
 
 
 def test_classes(runner):

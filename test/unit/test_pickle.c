@@ -555,12 +555,123 @@ static void cut_anywhere_a_file_is_refused(void **state)
     free(bytes);
 }
 
-static void a_flipped_bit_is_refused_or_gives_valid_data(void **state)
+/* Every kind of object in several places: entries, a trace, segments, blocks, a list of blocks, an annotation. */
+static const char shared_file[] =
+    "\x80\x04}(Vdevice_traces\n](]\x94("                                      /* 0: a trace */
+    "}\x94(Vaction\n\x94Valloc\n\x94Vaddr\n\x94K\x05Vsize\n\x94K\x06"         /* 1: an entry; 2 to 8: its words */
+    "Vstream\n\x94K\0Vtime_us\n\x94K\x07Vpool_id\n\x94K\0K\1\x86\x94Vmore\n]u"
+    "}\x94(h\x02h\x03h\x04K\x08h\x05K\x06h\x06K\0h\x07K\x09u"                /* 10 and 11: entries of the fast path */
+    "}\x94(h\x02h\x03h\x04K\x09h\x05K\x06h\x06K\0h\x07K\x0au"
+    "h\x01h\x0bh\x01h\x0a" "e"
+    "h\0" "](h\x0ah\x01" "ee"                                                /* the trace again; a third begins with 10 */
+    "Vsegments\n](}\x94(Vaddress\n\x94K\0Vtotal_size\n\x94M\0\x10Vblocks\n\x94]\x94(" /* 12: a segment; 16: its blocks */
+    "}\x94(h\x05M\0\x02Vstate\n\x94Vinactive\n\x94Vframes\n]u}(h\x05M\0\x02h\x12h\x13ueu"    /* 17: a block */
+    "}(h\x0dK\0h\x0eM\0\x10h\x0fh\x10u"
+    "}(h\x0dK\0h\x0eM\0\x10h\x0f](h\x11h\x11" "euh\x0c" "e"
+    "Vexternal_annotations\n](}\x94(Vstage\nVSTART\nVname\nVn\nh\x07K\x01u}(Vstage\nVEND\nuh\x14h\x01" "eu.";
+
+/* With enough behind its end (which is left alone) for the fast path to run. */
+static unsigned char *shared_snapshot(size_t *length)
+{
+    *length = sizeof(shared_file) - 1 + 1024;
+    unsigned char *bytes = calloc(*length, 1);
+    memcpy(bytes, shared_file, sizeof(shared_file) - 1);
+    return bytes;
+}
+
+static void what_is_named_again_stands_in_the_columns_again(void **state)
 {
     (void)state;
+    static const uint8_t addresses[] = {5, 8, 9, 5, 9, 5, 8, 8, 5, 5, 8, 9, 5, 9, 5, 8};
+    static const uint8_t devices[] = {0, 0, 0, 0, 0, 0, 0, 2, 2, 1, 1, 1, 1, 1, 1, 1};
     size_t length;
-    unsigned char *bytes = small_snapshot(&length);
-    for (size_t bit = 0; bit < 8 * length; bit++) {
+    unsigned char *bytes = shared_snapshot(&length);
+    for (int general = 0; general < 2; general++) {
+        struct error err = {0};
+        struct snapshot *snapshot;
+        value more;
+        int status = read_torch(bytes, length, general, &snapshot, &err);
+        if (status)
+            fail_msg("%s at %llu", err.message, (unsigned long long)err.offset);
+        assert_true(snapshot->has_raw);
+        assert_int_equal(snapshot->entries.count, 16);
+        for (size_t i = 0; i < 16; i++) {
+            assert_int_equal(snapshot->entries.address[i], addresses[i]);
+            assert_int_equal(snapshot->entries.device[i], devices[i]);
+            assert_int_equal(snapshot_get_odd(snapshot, ROW_ENTRY, i, 6, &more), addresses[i] == 5);
+        }
+        assert_int_equal(snapshot->end.segment_count, 4);
+        assert_int_equal(snapshot->end.block_count, 8);
+        for (size_t i = 0; i < 8; i++) {
+            assert_int_equal(snapshot->end.blocks[i].address, i % 2 * 512);
+            assert_int_equal(snapshot->end.blocks[i].context, i % 2 && i != 5 ? CONTEXT_NONE : 0);
+        }
+        assert_int_equal(snapshot->annotation_count, 4);
+        assert_int_equal(snapshot->annotations[2].time, 1);
+        assert_int_equal(snapshot->annotations[3].time, 7);
+        snapshot_free(snapshot);
+    }
+    free(bytes);
+}
+
+static void what_is_named_again_is_no_entry_where_traces_are_skipped(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct snapshot *snapshot;
+    struct input *input;
+    struct torch_read_options options = {.skip_traces = true};
+    assert_int_equal(input_from_memory(shared_file, sizeof(shared_file) - 1, 0, &input, &err), 0);
+    assert_int_equal(torch_read(input, &options, &snapshot, &err), 0);
+    input_close(input);
+    assert_int_equal(snapshot->entries.count, 0);
+    assert_int_equal(snapshot->trace_count, 3);
+    assert_int_equal(snapshot->end.segment_count, 4);
+    assert_int_equal(snapshot->end.block_count, 8);
+    snapshot_free(snapshot);
+}
+
+/* A trace with an entry named `count` times over, of two devices. */
+static unsigned char *many_times(size_t count, size_t *length)
+{
+    static const char first[] = "\x80\x04}(Vdevice_traces\n](]\x94(}\x94(Vaction\nValloc\nVaddr\nK\x05Vsize\nK\x06u";
+    static const char last[] = "eh\0" "eu.";
+    unsigned char *bytes = malloc(sizeof(first) + 2 * count + sizeof(last));
+    memcpy(bytes, first, sizeof(first) - 1);
+    for (size_t i = 0; i < count; i++)
+        memcpy(bytes + sizeof(first) - 1 + 2 * i, "h\x01", 2);
+    memcpy(bytes + sizeof(first) - 1 + 2 * count, last, sizeof(last) - 1);
+    *length = sizeof(first) + sizeof(last) - 2 + 2 * count;
+    return bytes;
+}
+
+static void naming_again_counts_against_the_limit_on_decoded_bytes(void **state)
+{
+    (void)state;
+    size_t length, count = 1000000;
+    unsigned char *bytes = many_times(count, &length);
+    for (uint64_t limit = 64; limit <= 256; limit += 192) {
+        struct error err = {0};
+        struct snapshot *snapshot;
+        struct input *input;
+        assert_int_equal(input_from_memory(bytes, length, limit << 20, &input, &err), 0);
+        int status = torch_read(input, NULL, &snapshot, &err);
+        input_close(input);
+        if (limit == 64) {
+            assert_int_equal(status, STATUS_NO_MEMORY);
+            assert_non_null(strstr(err.message, "more than the limit of 64.00 MiB; allow more with --max-input SIZE"));
+            continue;
+        }
+        assert_int_equal(status, 0);
+        assert_int_equal(snapshot->entries.count, 2 * (count + 1));
+        snapshot_free(snapshot);
+    }
+    free(bytes);
+}
+
+static void every_flipped_bit_is_refused_or_gives_valid_data(unsigned char *bytes, size_t length, size_t flipped)
+{
+    for (size_t bit = 0; bit < 8 * flipped; bit++) {
         struct error err = {0};
         struct snapshot *snapshot, *again;
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
@@ -584,6 +695,17 @@ static void a_flipped_bit_is_refused_or_gives_valid_data(void **state)
         snapshot_free(general);
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
+}
+
+static void a_flipped_bit_is_refused_or_gives_valid_data(void **state)
+{
+    (void)state;
+    size_t length;
+    unsigned char *bytes = small_snapshot(&length);
+    every_flipped_bit_is_refused_or_gives_valid_data(bytes, length, length);
+    free(bytes);
+    bytes = shared_snapshot(&length);
+    every_flipped_bit_is_refused_or_gives_valid_data(bytes, length, sizeof(shared_file) - 1);
     free(bytes);
 }
 
@@ -688,6 +810,9 @@ int main(void)
         cmocka_unit_test(a_real_file_fills_the_columns),
         cmocka_unit_test(skipped_traces_leave_the_segments_as_they_are),
         cmocka_unit_test(writing_twice_gives_the_same_bytes),
+        cmocka_unit_test(what_is_named_again_stands_in_the_columns_again),
+        cmocka_unit_test(what_is_named_again_is_no_entry_where_traces_are_skipped),
+        cmocka_unit_test(naming_again_counts_against_the_limit_on_decoded_bytes),
         cmocka_unit_test(cut_anywhere_a_file_is_refused),
         cmocka_unit_test(a_flipped_bit_is_refused_or_gives_valid_data),
         cmocka_unit_test(a_recorded_snapshot_is_written_in_the_layout_of_2_11),
