@@ -83,7 +83,7 @@ int driver_memory_open(const char *library, int ordinal, struct driver_memory **
     struct driver_memory *memory = *result = calloc(1, sizeof(*memory));
     if (!memory)
         return error_no_memory(err);
-    memory->library = dlopen(library ? library : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    memory->library = dlopen(library ? library : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); /* drivers do not go */
     int status = memory->library ? look_up(memory, err)
                                  : error_set(err, STATUS_NOT_FOUND, "no CUDA driver: %s", dlerror());
     if (!status)
