@@ -26,7 +26,8 @@ static const struct file {
     {"frag_conf", FRAG_LIMIT}, {"leak_before", REPLAY_NO_LIMIT}, {"leak_after", REPLAY_NO_LIMIT},
     {"kvcache", REPLAY_NO_LIMIT}, {"resnet", REPLAY_NO_LIMIT}, {"whatif", REPLAY_NO_LIMIT},
     {"pressure", PRESSURE_LIMIT}, {"graphs", REPLAY_NO_LIMIT}, {"mempool", REPLAY_NO_LIMIT},
-    {"mempool_oom", REPLAY_NO_LIMIT}, {"mempool_end", REPLAY_NO_LIMIT},
+    {"mempool_oom", REPLAY_NO_LIMIT}, {"mempool_end", REPLAY_NO_LIMIT}, {"special", REPLAY_NO_LIMIT},
+    {"pools", REPLAY_NO_LIMIT},
 };
 #define FILES (sizeof(files) / sizeof(files[0]))
 
