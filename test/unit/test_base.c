@@ -4,6 +4,7 @@
 #include "base/memory_stats.h"
 #include "base/size.h"
 #include "base/strings.h"
+#include "base/ordered_bits.h"
 #include "base/table.h"
 #include "base/text.h"
 
@@ -115,6 +116,38 @@ static void empty_table_has_nothing(void **unused)
     assert_false(table_remove(&table, 0));
     assert_int_equal(table_get(&table, 0, 9), 9);
     table_free(&table);
+}
+
+static void ordered_bits_find_their_neighbours(void **unused)
+{
+    (void)unused;
+    static const size_t bounds[] = {1, 63, 64, 65, 4096, 4097, 20000};
+    uint64_t seed = 7;
+    for (size_t b = 0; b < sizeof(bounds) / sizeof(bounds[0]); b++) {
+        size_t bound = bounds[b];
+        bool *plain = calloc(bound, sizeof(*plain));
+        struct ordered_bits bits;
+        assert_non_null(plain);
+        assert_int_equal(ordered_bits_init(&bits, bound), 0);
+        assert_true(ordered_bits_at_or_below(&bits, bound - 1) == ORDERED_BITS_NONE);
+        for (int step = 0; step < 3000; step++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            size_t number = (seed >> 33) % bound, below = number, above = number;
+            bool add = seed >> 62 & 1;
+            plain[number] = add;
+            add ? ordered_bits_add(&bits, number) : ordered_bits_remove(&bits, number);
+            number = (seed >> 20) % bound;
+            assert_int_equal(ordered_bits_has(&bits, number), plain[number]);
+            for (below = number; below != SIZE_MAX && !plain[below]; below--)
+                ;
+            for (above = number; above < bound && !plain[above]; above++)
+                ;
+            assert_true(ordered_bits_at_or_below(&bits, number) == (below == SIZE_MAX ? ORDERED_BITS_NONE : below));
+            assert_true(ordered_bits_at_or_above(&bits, number) == (above == bound ? ORDERED_BITS_NONE : above));
+        }
+        ordered_bits_free(&bits);
+        free(plain);
+    }
 }
 
 static void hash_tells_lengths_and_bytes_apart(void **unused)
@@ -372,6 +405,7 @@ int main(void)
         cmocka_unit_test(array_refuses_sizes_that_overflow),
         cmocka_unit_test(table_agrees_with_a_plain_map_through_insertions_and_removals),
         cmocka_unit_test(empty_table_has_nothing),
+        cmocka_unit_test(ordered_bits_find_their_neighbours),
         cmocka_unit_test(hash_tells_lengths_and_bytes_apart),
         cmocka_unit_test(strings_number_by_first_appearance),
         cmocka_unit_test(strings_stay_where_they_are),
