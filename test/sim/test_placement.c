@@ -172,6 +172,42 @@ static void random_use_keeps_every_invariant(void **state)
     placement_free(p);
 }
 
+static void holes_of_others_are_used_and_their_age_counts(void **state)
+{
+    struct placement *p = placement_new(TOP);
+    (void)state;
+    uint64_t first = placement_get(p, 20 * MIB); /* its chunk keeps a hole of 12 */
+    assert_false(placement_hole(p, placement_low(p) - 64 * MIB, placement_low(p))); /* open space is no hole */
+    assert_false(placement_hole(p, first, first + 20 * MIB));                      /* nor is a segment */
+    assert_true(placement_hole(p, TOP + 4 * MIB, TOP + 20 * MIB));                 /* its chunk is the newest now */
+    assert_true(placement_is_valid(p));
+    uint64_t inside = placement_get(p, 2 * MIB);
+    assert_int_equal(inside, TOP + 4 * MIB);
+    assert_true(placement_age(p, inside));
+    assert_int_equal(placement_get(p, 2 * MIB), first + 20 * MIB);
+    assert_int_equal(placement_get(p, 14 * MIB), TOP + 6 * MIB); /* nothing younger has room */
+    assert_true(placement_put(p, inside));
+    assert_true(placement_put(p, TOP + 6 * MIB)); /* whole again, and not given back: others are in its chunk */
+    assert_int_equal(placement_get(p, 16 * MIB), TOP + 4 * MIB);
+    assert_false(placement_age(p, TOP + 400 * MIB));
+    assert_true(placement_is_valid(p));
+    placement_free(p);
+}
+
+static void a_hole_opens_in_what_was_known_to_be_others(void **state)
+{
+    struct placement *p = placement_new(TOP);
+    (void)state;
+    assert_true(placement_seed(p, TOP + 40 * MIB, 4 * MIB, TOP + 48 * MIB)); /* 32 to 40 and 48 to 64 are others' */
+    assert_true(placement_hole(p, TOP + 50 * MIB, TOP + 60 * MIB));
+    assert_true(placement_is_valid(p));
+    assert_int_equal(placement_get(p, 10 * MIB), TOP + 50 * MIB);
+    assert_true(placement_hole(p, TOP + 10 * MIB, TOP + 36 * MIB)); /* across the end of the chunk */
+    assert_true(placement_is_valid(p));
+    assert_int_equal(placement_get(p, 26 * MIB), TOP + 10 * MIB);
+    placement_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +219,8 @@ int main(void)
         cmocka_unit_test(what_is_no_segment_cannot_be_given_back),
         cmocka_unit_test(taken_places_are_learnt_and_never_overlap),
         cmocka_unit_test(random_use_keeps_every_invariant),
+        cmocka_unit_test(holes_of_others_are_used_and_their_age_counts),
+        cmocka_unit_test(a_hole_opens_in_what_was_known_to_be_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
