@@ -147,6 +147,9 @@ void replay_out_verified(struct emitter *emitter, const struct replay_result *re
         emitter_note(emitter, "exact: %" PRIu64 " events, every address and every block at the end", result->events);
     else if (result->difference[0])
         difference_out(emitter, result);
+    else if (result->lost_beginning)
+        emitter_note(emitter, "not exact, as the beginning is lost; what is left comes out as recorded, %" PRIu64 " events",
+                     result->events);
     else
         emitter_note(emitter, "not exact: the recording has no events of a caching allocator to compare");
     replay_out_notes(emitter, result, false);

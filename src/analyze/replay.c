@@ -38,7 +38,7 @@ static int run_recorded(struct replay_plan *plan, struct error *err)
 {
     struct replay_difference difference = {0};
     int status = replay_settle(plan, &difference, err);
-    if (!status && plan->has_start && difference.kind)
+    if (!status && difference.kind)
         status = run_unfollowed(plan, &plan->trial, &plan->recorded, err);
     return status;
 }
@@ -80,6 +80,7 @@ void replay_plan_free(struct replay_plan *plan)
     free(plan->request_lives);
     free(plan->beliefs.apart);
     free(plan->foreigners.items);
+    free(plan->foreigners.ooms);
     table_free(&plan->beliefs.turned);
     free(plan);
 }
@@ -95,11 +96,13 @@ int replay_plan_run(const struct replay_plan *plan, const struct replay_trial *t
         *result = *recorded;
         return STATUS_OK;
     }
-    if (!trial->conf && plan->has_start && recorded->difference[0]) {
+    int status = STATUS_OK;
+    if (!trial->conf && recorded->difference[0])
         *result = *recorded;
-        return run_unfollowed(plan, trial, result, err);
-    }
-    int status = replay_run_once(plan, trial, result, NULL, NULL, err);
+    else
+        status = replay_run_once(plan, trial, result, NULL, NULL, err);
+    if (!status && !trial->conf && result->difference[0])
+        status = run_unfollowed(plan, trial, result, err);
     result->placements = recorded->placements;
     result->explained = recorded->explained;
     memcpy(result->ambiguous, recorded->ambiguous, sizeof(result->ambiguous));

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+
 #define CHUNK_END(address) (((address) + PLACEMENT_CHUNK - 1) / PLACEMENT_CHUNK * PLACEMENT_CHUNK)
 #define MOST_AHEAD 100000 /* entries looked at for the end of a hole */
 #define MOST_GUESSES 32   /* at what others hold, for one segment */
@@ -161,6 +162,8 @@ static void find_hole(struct replay_device *device, const struct replay_foreign 
 static void let_foreigners_act(struct replay_device *device)
 {
     const struct replay_foreigners *all = &device->plan->foreigners;
+    if (device->plan->has_start) /* what they did is not known well enough */
+        return;
     while (device->foreign_next < all->count && all->items[device->foreign_next].at <= device->request) {
         const struct replay_foreign *foreign = &all->items[device->foreign_next++];
         if (foreign->kind == REPLAY_FOREIGN_HOLE)
@@ -170,6 +173,11 @@ static void let_foreigners_act(struct replay_device *device)
     }
 }
 
+static bool exceeds_bound(const struct replay_device *device, uint64_t more)
+{
+    return device->bound != UINT64_MAX && (device->used > device->bound || more > device->bound - device->used);
+}
+
 static int segment_get(void *self, uint64_t size, int64_t stream, uint64_t *address)
 {
     struct replay_device *device = self;
@@ -177,7 +185,7 @@ static int segment_get(void *self, uint64_t size, int64_t stream, uint64_t *addr
     if (device->follows)
         return recorded_get(device, address);
     uint64_t taken = placement_round(size);
-    if (!taken || taken > device->total - device->used) {
+    if (!taken || taken > device->total - device->used || exceeds_bound(device, taken)) {
         device->refused = true;
         return MEMORY_DEVICE_FULL;
     }
@@ -196,8 +204,8 @@ void replay_device_gives_back(struct replay_device *device, uint64_t address)
 
 void replay_device_holds(struct replay_device *device, uint64_t address, uint64_t size)
 {
-    uint64_t taken = placement_round(size);
-    placement_take(device->placement, address, taken);
+    uint64_t taken = placement_round(size); /* where it is: below_start() */
+    (void)address;
     device->used += taken && taken <= device->total - device->used ? taken : 0;
 }
 
@@ -238,7 +246,7 @@ static int map(void *self, uint64_t address, uint64_t size, uint64_t page)
     if (device->follows && device->knows_limit) /* the limit refused before, the device did not */
         return 0;
     if (device->follows ? next_action(device, &entry) != ACTION_SEGMENT_MAP || device->plan->snapshot->entries.address[entry] != address
-                        : size > device->total - device->used) {
+                        : size > device->total - device->used || exceeds_bound(device, size)) {
         device->refused = true;
         return MEMORY_DEVICE_FULL;
     }
@@ -283,10 +291,21 @@ static uint64_t find_top(struct replay_device *device)
     return lowest == UINT64_MAX ? USUAL_TOP : lowest;
 }
 
+/* Nothing new may fall among what was there before. */
+static uint64_t below_start(const struct replay_plan *plan, uint64_t top)
+{
+    for (size_t i = 0; plan->has_start && i < plan->start.segment_count; i++) {
+        uint64_t address = plan->start.segments[i].address / PLACEMENT_CHUNK * PLACEMENT_CHUNK;
+        if (replay_is_our_segment(plan, &plan->start.segments[i]) && address < top)
+            top = address;
+    }
+    return top;
+}
+
 int replay_device_start(struct replay_device *device)
 {
     device->reserved_next = (RESERVE_BASE + RESERVE_ALIGN - 1) / RESERVE_ALIGN * RESERVE_ALIGN;
-    uint64_t top = find_top(device);
+    uint64_t top = below_start(device->plan, find_top(device));
     device->placement = placement_new(top ? top : USUAL_TOP);
     return device->placement ? STATUS_OK : STATUS_NO_MEMORY;
 }
@@ -294,6 +313,7 @@ int replay_device_start(struct replay_device *device)
 void replay_device_end(struct replay_device *device)
 {
     free(device->learned.items);
+    free(device->learned.ooms);
     if (device->placement)
         placement_free(device->placement);
 }

@@ -23,6 +23,7 @@ struct replay_device {
     bool unforced;        /* it had to refuse only because the recording goes on with a release without a stack */
     uint64_t placements, explained; /* recorded segments, and those where the rule would have put them */
     uint64_t total, used;
+    uint64_t bound;       /* no more than this in use, for one request; UINT64_MAX: no bound */
     struct placement *placement; /* where they go; when following: where the rule would have put them */
     size_t begins;               /* place of the first segment that began a chunk of its own */
     bool has_begun;

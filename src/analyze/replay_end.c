@@ -11,7 +11,8 @@
 /* A segment or a block, to be compared as bytes: all members are equally wide. */
 struct piece {
     uint64_t address, size, requested; /* of a segment: its pool as a number, 0 where the recording does not tell */
-    int64_t state;                     /* enum block_state; -1: a segment */
+    int64_t state;                     /* enum block_state; of a segment -1 and less, by its class and kind */
+    int64_t stream;                    /* of a segment */
 };
 struct pieces {
     const struct replay_plan *plan;
@@ -37,11 +38,27 @@ static uint32_t pool_number(const struct replay_plan *plan, int64_t first, int64
     return 0;
 }
 
+static int segment_state(bool is_large, bool is_expandable)
+{
+    return -1 - is_large - 2 * is_expandable;
+}
+
+static int add_segment_piece(struct pieces *pieces, const struct piece *piece)
+{
+    int status = add_piece(pieces, piece->address, piece->size, (int)piece->state, piece->requested);
+    if (!status)
+        pieces->items[pieces->count - 1].stream = piece->stream;
+    return status;
+}
+
 static int piece_segment(void *self, const struct allocator_segment *segment)
 {
-    const struct pieces *pieces = self;
-    uint32_t pool = pieces->has_pools ? pool_number(pieces->plan, segment->pool.first, segment->pool.second) : 0;
-    return add_piece(self, segment->address, segment->size, -1, pool);
+    struct pieces *pieces = self;
+    const struct piece piece = {
+        .address = segment->address, .size = segment->size, .stream = segment->stream,
+        .state = segment_state(segment->is_large, segment->is_expandable),
+        .requested = pieces->has_pools ? pool_number(pieces->plan, segment->pool.first, segment->pool.second) : 0};
+    return add_segment_piece(pieces, &piece);
 }
 
 static int piece_block(void *self, const struct allocator_block *block)
@@ -77,8 +94,11 @@ static int recorded_pieces(const struct replay_plan *plan, struct pieces *pieces
             continue;
         const struct pool *pool = segment->pool == NONE32 ? NULL : &plan->snapshot->pools[segment->pool];
         pieces->has_pools |= pool != NULL;
-        status = add_piece(pieces, segment->address, segment->total_size, -1,
-                           pool ? pool_number(plan, pool->id[0], pool->id[1]) : 0);
+        const struct piece piece = {
+            .address = segment->address, .size = segment->total_size, .stream = segment->stream,
+            .state = segment_state(segment->is_large, segment->is_expandable),
+            .requested = pool ? pool_number(plan, pool->id[0], pool->id[1]) : 0};
+        status = add_segment_piece(pieces, &piece);
         for (uint32_t b = 0; b < segment->block_count && !status; b++) {
             const struct block *block = &end->blocks[segment->first_block + b];
             status = add_piece(pieces, block->address, block->size, block->state, block->requested);

@@ -98,10 +98,10 @@ static uint32_t pool_of(struct replay_plan *plan, uint32_t pool)
 /* A block that fills a segment of which the rest would have been split off belongs to a pool that does not split. */
 static void look_at_blocks(struct replay_plan *plan, const struct segment *segment, uint32_t pool)
 {
-    const struct block *block = &plan->snapshot->end.blocks[segment->first_block];
     uint64_t slack = segment->is_large ? ALLOCATOR_SMALL_LIMIT : ALLOCATOR_MIN_BLOCK; /* what rounding leaves */
     if (!pool || !segment->block_count || segment->is_expandable)
         return;
+    const struct block *block = &plan->snapshot->end.blocks[segment->first_block];
     if (segment->block_count > 1)
         plan->pools[pool].is_told = true;
     else if (block->state != BLOCK_INACTIVE && block->requested && block->size / 2 > block->requested + slack)

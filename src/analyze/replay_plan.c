@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/ordered_bits.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,6 +300,10 @@ int replay_plan_list(struct replay_plan *plan, struct error *err)
     if (list_entries(plan))
         return error_no_memory(err);
     bool has_requests = has_action(plan, ACTION_ALLOC) || has_action(plan, ACTION_OOM);
+    if ((plan->implied ? !plan->count : !has_requests) && plan->contradictions.counts[REPLAY_SENSELESS])
+        return error_set(err, STATUS_NOT_FOUND, "there is nothing to replay: %" PRIu64 " entries of this device have values "
+                         "that no memory has, the first is entry %" PRIu64, plan->contradictions.counts[REPLAY_SENSELESS],
+                         plan->contradictions.first[REPLAY_SENSELESS]);
     if (plan->implied ? !plan->count : !has_requests)
         return error_set(err, STATUS_NOT_FOUND, plan->count ? "there is nothing to replay: no request in the trace of this device"
                                                             : "there is nothing to replay: no trace entries of this device");

@@ -64,9 +64,15 @@ struct replay_foreign {
     bool is_old; /* the hole's chunk is older than those that are known */
     uint64_t address, size;
 };
+struct replay_oom { /* a request that failed: so much, reserved, would have been too much less one */
+    uint32_t at;
+    uint64_t reserved;
+};
 struct replay_foreigners {
     struct replay_foreign *items;
     size_t count, capacity;
+    struct replay_oom *ooms;
+    size_t oom_count, oom_capacity;
 };
 
 /* What a trace leaves open, answered one way until a run refutes it. */

@@ -31,6 +31,7 @@ struct run {
     uint32_t request;   /* place in the list of the request that runs */
     int64_t most_reserved;
     int looks;          /* at the pools, for snapshots of one */
+    struct settings settings;
     bool follows, is_taken; /* the statistics of the moment are */
 };
 
@@ -65,6 +66,16 @@ static void take_moment(struct run *run, size_t at)
     run->result->stats = *allocator_stats(run->allocator);
 }
 
+/* The stream only where it is not the usual one; an oom has no address. */
+static void describe(char *text, size_t size, enum action action, uint64_t bytes, uint64_t address, int64_t stream)
+{
+    int length = snprintf(text, size, "%s of %" PRIu64 " bytes", action_name(action), bytes);
+    if (action != ACTION_OOM && length > 0 && (size_t)length < size)
+        length += snprintf(text + length, size - (size_t)length, " at %#" PRIx64, address);
+    if (stream && length > 0 && (size_t)length < size)
+        snprintf(text + length, size - (size_t)length, " on stream %" PRId64, stream);
+}
+
 static void other_event(struct run *run, const struct allocator_event *event, size_t at)
 {
     const struct entries *entries = entries_of(run);
@@ -86,9 +97,11 @@ static void other_event(struct run *run, const struct allocator_event *event, si
     }
     run->difference.ours = run->difference.kind ? run->difference.ours : event->address;
     run->difference.theirs = run->difference.kind ? run->difference.theirs : entries->address[entry];
-    differ(run, kind, at, "%s of %" PRIu64 " bytes at %#" PRIx64 " instead of %s of %" PRIu64 " bytes at %#" PRIx64,
-           action_name((enum action)event->action), event->size, event->address, action_name(theirs), entries->size[entry],
-           entries->address[entry]);
+    char ours_text[80], theirs_text[80];
+    describe(ours_text, sizeof(ours_text), (enum action)event->action, event->size, event->address, event->stream);
+    describe(theirs_text, sizeof(theirs_text), theirs, entries->size[entry], entries->address[entry],
+             run->plan->snapshot->streams[entries->stream[entry]]);
+    differ(run, kind, at, "%s instead of %s", ours_text, theirs_text);
 }
 
 /* Every event of the allocator against the recording's next. */
@@ -180,9 +193,29 @@ static void weigh_waste(struct run *run)
         return;
     int64_t active = stats->kinds[MEMORY_STAT_ACTIVE_BYTES][MEMORY_POOL_ALL].current;
     run->most_reserved = reserved;
-    run->result->fragmentation_waste = (uint64_t)(reserved - active);
-    run->result->rounding_waste =
-        (uint64_t)(active - stats->kinds[MEMORY_STAT_REQUESTED_BYTES][MEMORY_POOL_ALL].current);
+    int64_t requested = stats->kinds[MEMORY_STAT_REQUESTED_BYTES][MEMORY_POOL_ALL].current;
+    run->result->fragmentation_waste = reserved > active ? (uint64_t)(reserved - active) : 0;
+    run->result->rounding_waste = active > requested ? (uint64_t)(active - requested) : 0;
+}
+
+/* Where no limit is told, a request that failed in the recording says that so much was not to be had: what was reserved
+ * then, and the segment that was refused. */
+static uint64_t oom_bound(const struct run *run, uint32_t at)
+{
+    for (size_t i = 0; i < run->plan->foreigners.oom_count; i++)
+        if (run->plan->foreigners.ooms[i].at == at)
+            return run->plan->foreigners.ooms[i].reserved;
+    return 0;
+}
+
+static int note_oom(struct run *run, uint32_t at, uint64_t size)
+{
+    struct replay_foreigners *learned = &run->device.learned;
+    if (array_reserve(&learned->ooms, &learned->oom_capacity, learned->oom_count + 1, sizeof(*learned->ooms)))
+        return STATUS_NO_MEMORY;
+    uint64_t reserved = allocator_reserved(run->allocator), segment = settings_segment_size(&run->settings, size);
+    learned->ooms[learned->oom_count++] = (struct replay_oom){at, reserved + segment - 1};
+    return STATUS_OK;
 }
 
 static int request(struct run *run, const struct replay_op *op)
@@ -198,14 +231,17 @@ static int request(struct run *run, const struct replay_op *op)
     if (op->pool != run->scope && open_scope(run, op->pool))
         return STATUS_NO_MEMORY;
     size_t before = run->device.at;
+    if (failed && !run->follows && run->trial->limit == REPLAY_NO_LIMIT)
+        run->device.bound = oom_bound(run, op->at);
     int status = allocator_malloc(run->allocator, size, stream, run->requests, &address);
+    run->device.bound = UINT64_MAX;
     if (run->device.unforced)
         differ(run, REPLAY_UNFORCED, before, "the request releases memory, and the limit would have let it have more");
     if (allocator_stats(run->allocator)->num_ooms > ooms && !run->result->ooms++)
         run->result->first_oom = entry;
     if (status == ALLOCATOR_OUT_OF_MEMORY) {
         if (failed)
-            return STATUS_OK;
+            return run->follows ? note_oom(run, op->at, size) : STATUS_OK;
         differ(run, REPLAY_OTHER, op->at, "the request runs out of memory, and did not in the recording");
         run->here[op->block] = 0;
         return STATUS_OK;
@@ -366,7 +402,8 @@ static int check_end(struct run *run)
     size_t at = replay_device_next(&run->device);
     take_moment(run, at);
     if (!run->difference.kind && at < run->plan->count)
-        differ(run, REPLAY_OTHER, at, "the recording has an event here that the replay has not");
+        differ(run, REPLAY_OTHER, at, "the recording has %s of %" PRIu64 " bytes here, and the replay has not",
+               action_name(replay_action(run->plan, at)), entries_of(run)->size[run->plan->list[at]]);
     if (run->difference.kind)
         return STATUS_OK;
     int status = replay_compare_end(run->plan, run->allocator, text, sizeof(text));
@@ -417,7 +454,11 @@ static int run_all(struct run *run, struct error *err)
     int status = settings_of(run, &options.settings, err);
     if (status)
         return status;
-    run->device = (struct replay_device){.plan = plan, .follows = run->follows, .total = device_total(run)};
+    uint64_t total = device_total(run);
+    run->settings = options.settings;
+    if (options.limit == ALLOCATOR_NO_LIMIT && !run->trial->limit_entry && options.settings.per_process_memory_fraction < 1)
+        options.limit = (uint64_t)(options.settings.per_process_memory_fraction * (double)total);
+    run->device = (struct replay_device){.plan = plan, .follows = run->follows, .total = total, .bound = UINT64_MAX};
     run->here = calloc(plan->address_count + 1, sizeof(*run->here));
     run->alive = calloc(plan->pool_count + 1, sizeof(*run->alive));
     run->whose = calloc(plan->address_count + 1, sizeof(*run->whose));
@@ -444,6 +485,7 @@ int replay_run_once(const struct replay_plan *plan, const struct replay_trial *t
     int status = run_all(&run, err);
     if (foreigners) {
         free(foreigners->items);
+        free(foreigners->ooms);
         *foreigners = run.device.learned;
         run.device.learned = (struct replay_foreigners){0};
     }

@@ -19,6 +19,7 @@ struct ways {
     struct replay_difference *difference;
     struct replay_result furthest; /* its difference */
     uint64_t work;
+    int attempts;
 
     bool found;         /* a way that reproduces the recording, and which */
     size_t used, named, guessed;
@@ -40,7 +41,8 @@ static void keep_furthest(struct replay_result *furthest, const struct replay_re
 static int settle(struct ways *ways, struct replay_result *result, struct error *err)
 {
     struct replay_plan *plan = ways->plan;
-    for (int attempt = 0; attempt < MOST_ATTEMPTS && (attempt < FREE_ATTEMPTS || ways->work < MOST_WORK); attempt++) {
+    for (int attempt = 0; attempt < FREE_ATTEMPTS || (ways->attempts < MOST_ATTEMPTS && ways->work < MOST_WORK); attempt++) {
+        ways->attempts++;
         if (replay_lives_settle(plan) || replay_plan_order(plan))
             return error_no_memory(err);
         int status = replay_run_once(plan, &plan->trial, result, ways->difference, &plan->foreigners, err);
@@ -116,6 +118,11 @@ static void weigh_way(struct ways *ways, size_t named, size_t guessed, const str
     }
 }
 
+static bool has_time(const struct ways *ways)
+{
+    return ways->work < MOST_WORK && ways->attempts < MOST_ATTEMPTS;
+}
+
 /* The guesses of a way of the named pools, both ways each. */
 static int try_guesses(struct ways *ways, size_t named, struct error *err)
 {
@@ -128,7 +135,7 @@ static int try_guesses(struct ways *ways, size_t named, struct error *err)
     if (!ways->difference->kind)
         weigh_way(ways, named, 0, &result);
     size_t count = untold_pools(plan, plan->named_count, plan->pool_count, guesses);
-    for (size_t way = 1; way < (size_t)1 << count && !status && ways->work < MOST_WORK; way++) {
+    for (size_t way = 1; way < (size_t)1 << count && !status && has_time(ways); way++) {
         choose_way(plan, guesses, count, way);
         status = settle(ways, &result, err);
         if (!status && !ways->difference->kind)
@@ -178,7 +185,7 @@ static int try_ways(struct ways *ways, struct error *err)
     bool is_open = count || untold_pools(plan, plan->named_count, plan->pool_count, guesses);
     if (status || plan->has_start || !is_open)
         return status;
-    for (size_t way = 0; way < (size_t)1 << count && !status && ways->work < MOST_WORK; way++) {
+    for (size_t way = 0; way < (size_t)1 << count && !status && has_time(ways); way++) {
         forget(plan);
         choose_way(plan, untold, count, way);
         status = try_guesses(ways, way, err);
@@ -216,6 +223,7 @@ int replay_settle(struct replay_plan *plan, struct replay_difference *difference
         forget(plan);
         plan->trial.limit = REPLAY_NO_LIMIT;
         ways.work = 0;
+        ways.attempts = 0;
         status = try_ways(&ways, err);
     }
     if (!status && difference->kind)
