@@ -189,7 +189,7 @@ static void verdict_out(struct emitter *emitter, const struct report *report)
     } else if (is_limited(report) && !result->fits) {
         emitter_note(emitter, "nothing fits in %s: some request fails under each of the %zu settings tried",
                      size_format(report->options.limit, size), result->tried);
-        emitter_note(emitter, "the smallest limit that some setting meets is about %s: %s",
+        emitter_note(emitter, "it fits in about %s, perhaps in less, with %s",
                      size_format(result->least_limit, size), shown(result->least_limit_conf));
         emitter_note(emitter, "the smallest peak of some setting without a limit is %s: %s",
                      size_format(result->least_peak, size), shown(result->least_conf));

@@ -68,7 +68,10 @@ int replay_options_pools(const struct command_line *line, struct replay_options 
     while ((given = options_nth(line, "pool", options->pool_count))) {
         struct replay_pool_option *pool = &pools[options->pool_count++];
         const char *how = options->pool_count < MOST_POOLS ? pool_read(given->text, &pool->first, &pool->second) : NULL;
-        if (!how || !how_read(how, pool) || (!pool->first && !pool->second))
+        if (how && !pool->first && !pool->second)
+            return command_usage(line->command, "--pool %.80s: 0:0 is the default pool, which splits and lends nothing",
+                                 given->text);
+        if (!how || !how_read(how, pool))
             return command_usage(line->command, "--pool %.80s: A:B=no_split, A:B=use_on_oom, both with a comma, or A:B=split",
                                  given->text);
     }

@@ -153,12 +153,12 @@ static void other_settings_are_predicted(void **state)
         {"whatif", "whatif", "", REPLAY_NO_LIMIT},
         {"train", "train_conf1", "expandable_segments:True", REPLAY_NO_LIMIT},
         {"train", "train_conf2", "max_split_size_mb:64", REPLAY_NO_LIMIT},
-        {"special", "special_conf1", "expandable_segments:True", REPLAY_NO_LIMIT}, /* pools that lend, or do not split */
-        {"special", "special_conf2", "max_split_size_mb:32,roundup_power2_divisions:4", REPLAY_NO_LIMIT},
-        {"special", "special_conf3", "roundup_power2_divisions:[1:0,8:4,>:2],max_split_size_mb:100", REPLAY_NO_LIMIT},
-        {"pools", "pools_conf1", "expandable_segments:True", REPLAY_NO_LIMIT}, /* pools that come and go */
-        {"pools", "pools_conf2", "max_split_size_mb:32,roundup_power2_divisions:4", REPLAY_NO_LIMIT},
-        {"pools", "pools_conf3", "roundup_power2_divisions:8", REPLAY_NO_LIMIT},
+        {"replay/special", "replay/special_conf1", "expandable_segments:True", REPLAY_NO_LIMIT}, /* pools that lend, or do not split */
+        {"replay/special", "replay/special_conf2", "max_split_size_mb:32,roundup_power2_divisions:4", REPLAY_NO_LIMIT},
+        {"replay/special", "replay/special_conf3", "roundup_power2_divisions:[1:0,8:4,>:2],max_split_size_mb:100", REPLAY_NO_LIMIT},
+        {"replay/pools", "replay/pools_conf1", "expandable_segments:True", REPLAY_NO_LIMIT}, /* pools that come and go */
+        {"replay/pools", "replay/pools_conf2", "max_split_size_mb:32,roundup_power2_divisions:4", REPLAY_NO_LIMIT},
+        {"replay/pools", "replay/pools_conf3", "roundup_power2_divisions:8", REPLAY_NO_LIMIT},
         {"pressure", "pressure_conf1", "expandable_segments:True", PRESSURE_LIMIT},
         {"pressure", "pressure_conf2", "max_split_size_mb:64", PRESSURE_LIMIT},
         {"pressure", "pressure_conf3", "garbage_collection_threshold:0.7", PRESSURE_LIMIT},

@@ -26,8 +26,8 @@ static const struct file {
     {"frag_conf", FRAG_LIMIT}, {"leak_before", REPLAY_NO_LIMIT}, {"leak_after", REPLAY_NO_LIMIT},
     {"kvcache", REPLAY_NO_LIMIT}, {"resnet", REPLAY_NO_LIMIT}, {"whatif", REPLAY_NO_LIMIT},
     {"pressure", PRESSURE_LIMIT}, {"graphs", REPLAY_NO_LIMIT}, {"mempool", REPLAY_NO_LIMIT},
-    {"mempool_oom", REPLAY_NO_LIMIT}, {"mempool_end", REPLAY_NO_LIMIT}, {"special", REPLAY_NO_LIMIT},
-    {"pools", REPLAY_NO_LIMIT},
+    {"mempool_oom", REPLAY_NO_LIMIT}, {"mempool_end", REPLAY_NO_LIMIT}, {"replay/special", REPLAY_NO_LIMIT},
+    {"replay/pools", REPLAY_NO_LIMIT},
 };
 #define FILES (sizeof(files) / sizeof(files[0]))
 
@@ -221,6 +221,77 @@ static void statistics_of_a_moment_are_those_of_a_shorter_recording(void **state
     snapshot_free(snapshot);
 }
 
+/* Segments that were there before stay clear of those that are placed, however the two lie. */
+static void without_its_segments_a_recording_is_replayed_from_the_rebuilt_state(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *conf;
+        uint64_t limit;
+    } cases[] = {{"roundup_power2_divisions:[8:0,16:16,>:16]", 1846542336}, {"roundup_power2_divisions:[8:2,16:2,>:0]", 1919942656},
+                 {"max_split_size_mb:33", 1000000000}, {"", REPLAY_NO_LIMIT}};
+    struct snapshot *snapshot = load_from("pressure", 0);
+    for (size_t i = 0; i < snapshot->entries.count; i++)
+        if (snapshot->entries.action[i] >= ACTION_SEGMENT_ALLOC && snapshot->entries.action[i] <= ACTION_SEGMENT_UNMAP)
+            snapshot->entries.flags[i] |= ENTRY_FAILED;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct replay_options options = {.moment = snapshot->entries.count, .limit = cases[i].limit, .conf = cases[i].conf};
+        struct replay_result result = run(snapshot, &options);
+        assert_true(result.approximate && result.lost_beginning);
+    }
+    snapshot_free(snapshot);
+}
+
+static void a_request_that_failed_is_no_memory_in_use(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = snapshot_new(SOURCE_TORCH);
+    add(snapshot, ACTION_SEGMENT_ALLOC, 0x7f0000000000, 2 << 20);
+    add(snapshot, ACTION_ALLOC, 0x7f0000000000, 4096);
+    add(snapshot, ACTION_OOM, 1 << 30, UINT64_C(80) << 30);
+    struct replay_options options = {.moment = snapshot->entries.count, .limit = REPLAY_NO_LIMIT};
+    static const char *const confs[] = {NULL, "", "expandable_segments:True"};
+    for (size_t i = 0; i < 3; i++) {
+        options.conf = confs[i];
+        struct replay_result result = run(snapshot, &options);
+        assert_int_equal(result.stats.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak, 2 << 20);
+        assert_int_equal(result.ooms, 1);
+        assert_int_equal(result.first_oom, 2);
+    }
+    snapshot_free(snapshot);
+}
+
+static void a_memory_fraction_in_the_settings_is_a_limit(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = load_from("train", 0);
+    struct replay_options options = {.moment = snapshot->entries.count, .limit = REPLAY_NO_LIMIT,
+                                     .conf = "per_process_memory_fraction:0.004"};
+    struct replay_result result = run(snapshot, &options);
+    assert_true(result.stats.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak <= 600439521);
+    assert_true(result.ooms > 0);
+    snapshot_free(snapshot);
+}
+
+static void numbers_are_of_the_whole_recording_where_following_it_ends(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = load_from("train", 0);
+    struct replay_options options = {.moment = snapshot->entries.count, .limit = REPLAY_NO_LIMIT};
+    struct replay_result whole = run(snapshot, &options);
+    for (size_t i = 0; i < snapshot->entries.count; i++)
+        if (snapshot->entries.action[i] == ACTION_FREE_COMPLETED)
+            snapshot->entries.flags[i] |= ENTRY_FAILED; /* as if they had not been recorded */
+    struct replay_result result = run(snapshot, &options);
+    assert_false(result.exact);
+    assert_true(result.difference[0] != '\0');
+    assert_int_equal(result.stats.kinds[MEMORY_STAT_ALLOCATION][MEMORY_POOL_ALL].allocated,
+                     whole.stats.kinds[MEMORY_STAT_ALLOCATION][MEMORY_POOL_ALL].allocated);
+    assert_int_equal(result.stats.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak,
+                     whole.stats.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak);
+    snapshot_free(snapshot);
+}
+
 /* --- private pools ---------------------------------------------------------------------------------------------- */
 
 #define MIB (UINT64_C(1) << 20)
@@ -387,6 +458,10 @@ int main(void)
         cmocka_unit_test(contradictions_are_counted_by_kind_and_left_out),
         cmocka_unit_test(a_lost_beginning_is_rebuilt_and_called_approximate),
         cmocka_unit_test(statistics_of_a_moment_are_those_of_a_shorter_recording),
+        cmocka_unit_test(without_its_segments_a_recording_is_replayed_from_the_rebuilt_state),
+        cmocka_unit_test(a_request_that_failed_is_no_memory_in_use),
+        cmocka_unit_test(a_memory_fraction_in_the_settings_is_a_limit),
+        cmocka_unit_test(numbers_are_of_the_whole_recording_where_following_it_ends),
         cmocka_unit_test(what_a_trace_leaves_open_of_a_pool_is_ambiguous_until_told),
         cmocka_unit_test(a_scope_that_is_told_decides_the_pool),
         cmocka_unit_test(without_stacks_flushes_are_still_told_from_retries),
