@@ -86,14 +86,11 @@ int replay_options_pools(const struct command_line *line, struct replay_options 
 
 void replay_options_device(const struct load *load, struct replay_options *options)
 {
-    const struct entries *entries = &load->snapshot->entries;
+    struct replay_place places[REPLAY_PLACES];
+    replay_options_places(load, places);
     options->moment = load->moment;
-    if (entries->count) {
-        options->process = entries->process ? entries->process[0] : 0;
-        options->device = entries->device[0];
-    }
-    if (load->selection.device >= 0)
-        options->device = (uint16_t)load->selection.device;
+    options->process = places[0].process;
+    options->device = places[0].device;
 }
 
 size_t replay_options_places(const struct load *load, struct replay_place places[REPLAY_PLACES])

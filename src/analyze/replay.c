@@ -91,17 +91,13 @@ int replay_plan_run(const struct replay_plan *plan, const struct replay_trial *t
     const struct replay_result *recorded = &plan->recorded;
     bool same_limit = trial->limit == plan->trial.limit &&
                       (trial->limit_entry == plan->trial.limit_entry || trial->limit == REPLAY_NO_LIMIT);
-    bool asked = trial->limit == plan->options.limit && trial->limit_entry == plan->options.limit_entry;
-    if (!trial->conf && (same_limit || (asked && recorded->difference[0] && !plan->has_start))) {
-        *result = *recorded;
-        return STATUS_OK;
-    }
+    bool is_known = !trial->conf && (same_limit || recorded->difference[0]);
     int status = STATUS_OK;
-    if (!trial->conf && recorded->difference[0])
+    if (is_known)
         *result = *recorded;
     else
         status = replay_run_once(plan, trial, result, NULL, NULL, err);
-    if (!status && !trial->conf && result->difference[0])
+    if (!status && !trial->conf && !same_limit && result->difference[0])
         status = run_unfollowed(plan, trial, result, err);
     result->placements = recorded->placements;
     result->explained = recorded->explained;

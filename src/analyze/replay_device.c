@@ -124,7 +124,8 @@ static void learn_place(struct replay_device *device, uint64_t ours, uint64_t ad
 static bool learn_seed(struct replay_device *device, bool is_old, uint64_t address, uint64_t taken)
 {
     uint64_t low = placement_low(device->placement), end = CHUNK_END(address + taken);
-    if (device->learned.count >= REPLAY_SEEDS || address % PLACEMENT_CHUNK == 0 || address < low || !placement_hole(device->placement, address, end))
+    if (device->learned.count >= REPLAY_SEEDS || address % PLACEMENT_CHUNK == 0 || address < low ||
+        !placement_hole(device->placement, address, end))
         return false;
     if (is_old)
         placement_age(device->placement, address);
@@ -202,10 +203,9 @@ void replay_device_gives_back(struct replay_device *device, uint64_t address)
     placement_put(device->placement, address);
 }
 
-void replay_device_holds(struct replay_device *device, uint64_t address, uint64_t size)
+void replay_device_holds(struct replay_device *device, uint64_t size)
 {
-    uint64_t taken = placement_round(size); /* where it is: below_start() */
-    (void)address;
+    uint64_t taken = placement_round(size);
     device->used += taken && taken <= device->total - device->used ? taken : 0;
 }
 

@@ -44,7 +44,7 @@ size_t replay_device_next(struct replay_device *device);
 void replay_device_takes(struct replay_device *device, uint64_t address, uint64_t size);
 void replay_device_gives_back(struct replay_device *device, uint64_t address);
 
-/* A segment was there from the start. */
-void replay_device_holds(struct replay_device *device, uint64_t address, uint64_t size);
+/* A segment was there from the start: it counts as used.  Nothing new is placed among such. */
+void replay_device_holds(struct replay_device *device, uint64_t size);
 
 #endif

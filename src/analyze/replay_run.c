@@ -31,6 +31,7 @@ struct run {
     uint32_t request;   /* place in the list of the request that runs */
     int64_t most_reserved;
     int looks;          /* at the pools, for snapshots of one */
+    size_t next_oom;    /* of the recording's, by place */
     struct settings settings;
     bool follows, is_taken; /* the statistics of the moment are */
 };
@@ -85,9 +86,9 @@ static void other_event(struct run *run, const struct allocator_event *event, si
     bool opens = theirs == ACTION_SEGMENT_ALLOC || theirs == ACTION_SEGMENT_MAP;
     enum replay_difference_kind kind = ours_serves && (theirs == ACTION_ALLOC || opens || is_release(theirs))
                                            ? REPLAY_OTHER_PLACE
-                                       : ours_releases        ? REPLAY_OTHER_RELEASE
+                                       : ours_releases      ? REPLAY_OTHER_RELEASE
                                        : is_release(theirs) ? REPLAY_UNFORCED
-                                                       : REPLAY_OTHER;
+                                                            : REPLAY_OTHER;
     bool stray = theirs == ACTION_ALLOC && at && replay_action(run->plan, at - 1) == ACTION_SEGMENT_ALLOC &&
                  !run->difference.kind && replay_life_at(run->plan, at, entries->address[entry]) == NONE32;
     if (stray) { /* the request is in no segment: the one that was made for it is the odd one */
@@ -200,12 +201,12 @@ static void weigh_waste(struct run *run)
 
 /* Where no limit is told, a request that failed in the recording says that so much was not to be had: what was reserved
  * then, and the segment that was refused. */
-static uint64_t oom_bound(const struct run *run, uint32_t at)
+static uint64_t oom_bound(struct run *run, uint32_t at)
 {
-    for (size_t i = 0; i < run->plan->foreigners.oom_count; i++)
-        if (run->plan->foreigners.ooms[i].at == at)
-            return run->plan->foreigners.ooms[i].reserved;
-    return 0;
+    const struct replay_foreigners *known = &run->plan->foreigners;
+    while (run->next_oom < known->oom_count && known->ooms[run->next_oom].at < at)
+        run->next_oom++;
+    return run->next_oom < known->oom_count && known->ooms[run->next_oom].at == at ? known->ooms[run->next_oom].reserved : 0;
 }
 
 static int note_oom(struct run *run, uint32_t at, uint64_t size)
@@ -379,7 +380,7 @@ static int adopt_segment(struct run *run, const struct segment *segment, struct 
             run->here[number] = block->address;
     }
     if (!segment->is_expandable)
-        replay_device_holds(&run->device, segment->address, segment->total_size);
+        replay_device_holds(&run->device, segment->total_size);
     int status = allocator_adopt(run->allocator, &adopted, blocks, segment->block_count);
     return status == ALLOCATOR_INVALID ? STATUS_OK : status;
 }

@@ -3,13 +3,7 @@
 # the replay verified, and a recording of ours opened by PyTorch's own reader.  Runs from what pack.sh packed.
 #
 # usage: sh test/gpu/history.sh          GPU_PACK, PYTHON and GPU_OUT as in run.sh
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-pack=$(cd "${GPU_PACK:-$here/../../.gpu}" && pwd) || exit 2
-python=${PYTHON:-$(command -v /opt/torch/.venv/bin/python3 || command -v python3)}
-out=${GPU_OUT:-$(mktemp -d)}
-cudamem=$pack/cudamem/bin/cudamem
-mkdir -p "$out" && cd "$out" || exit 2
+. "$(dirname "$0")/place.sh"
 passed=0 failed=0
 check() { # check WHAT STATUS TEXT
     if [ "$2" = 0 ]; then passed=$((passed + 1)) verdict=PASS; else failed=$((failed + 1)) verdict=FAIL; fi

@@ -3,13 +3,7 @@
 # recording must give the statistics of these runs.  Runs from what pack.sh packed.
 #
 # usage: sh test/gpu/predict.sh [PROGRAM...]          GPU_PACK, PYTHON and GPU_OUT as in run.sh
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-pack=$(cd "${GPU_PACK:-$here/../../.gpu}" && pwd) || exit 2
-python=${PYTHON:-$(command -v /opt/torch/.venv/bin/python3 || command -v python3)}
-out=${GPU_OUT:-$(mktemp -d)}
-cudamem=$pack/cudamem/bin/cudamem
-mkdir -p "$out" && cd "$out" || exit 2
+. "$(dirname "$0")/place.sh"
 failed=0
 
 # predict PROGRAM RECORDED_SETTINGS FRACTION SETTINGS...: FRACTION of the device as limit, or - for none
