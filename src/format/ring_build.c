@@ -1,31 +1,13 @@
 /*
- * A ring file's pieces become a snapshot: facts, stacks, entries, and the end state.  May use src/base, the ring's
- * layout and the snapshot.
+ * A ring file's pieces become a snapshot: facts, stacks and entries.  May use src/base, the ring's layout and the
+ * snapshot.
  */
-#include "base/array.h"
-#include "format/ring_reader.h"
+#include "format/ring_builder.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct build {
-    struct ring_reader *reader;
-    struct snapshot *snapshot;
-    uint32_t *stacks;     /* trie node -> snapshot's, NONE32: not made yet */
-    uint32_t *path;       /* nodes of one stack, on the way down */
-    struct table frames;  /* module, offset -> frame */
-    struct table pools;   /* handle -> pool */
-    double rate;          /* nanoseconds a tick */
-    struct ring_calibration clock; /* where times count from */
-    uint32_t *calls;
-};
-
-static int no_memory(struct build *build)
-{
-    return error_no_memory(build->reader->err);
-}
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
 
@@ -88,7 +70,7 @@ static void build_process(struct build *build)
     process->start_time = header->start_time / 1000;
     process->end_time = header->end_time / 1000;
     process->exit_status = -1;
-    process->implied_blocks = true;
+    process->implied_blocks = !build->reader->has_blocks;
     process->lost_stacks = header->lost_stacks;
     process->lost_state = header->lost_live;
     process->incomplete = header->lost_stacks || header->lost_live || header->dropped_nested ||
@@ -125,7 +107,7 @@ static int build_device(struct build *build, uint16_t ordinal)
     const struct ring_device *from = &reader->devices[ordinal];
     uint32_t number = snapshot_device(build->snapshot, 0, ordinal);
     if (number == NONE32)
-        return no_memory(build);
+        return error_no_memory(build->reader->err);
     struct device *device = &build->snapshot->devices[number];
     char name[sizeof(from->name) + 1] = {0};
     memcpy(name, from->name, sizeof(from->name));
@@ -170,7 +152,7 @@ static int build_modules(struct build *build)
         memcpy(module.build_id, from->build_id, sizeof(module.build_id));
         module.path = snapshot_string(build->snapshot, reader->strings + from->path, from->path_length);
         if (module.path == STRING_NONE || snapshot_add_module(build->snapshot, &module) == NONE32)
-            return no_memory(build);
+            return error_no_memory(build->reader->err);
     }
     return STATUS_OK;
 }
@@ -187,9 +169,29 @@ static int build_settings(struct build *build)
         uint32_t content = snapshot_shared_string(snapshot, equals + 1, strlen(equals + 1));
         if (key == STRING_NONE || content == STRING_NONE ||
             snapshot_add_setting(snapshot, key, value_make(VALUE_STRING, content)) == NONE32)
-            return no_memory(build);
+            return error_no_memory(build->reader->err);
     }
     return STATUS_OK;
+}
+
+/* What is told of a framework's blocks: that they are here, or that its allocator did not tell of any. */
+static int build_blocks_setting(struct build *build)
+{
+    const struct snapshot *snapshot = build->snapshot;
+    const char *found = build->reader->has_blocks ? "recorded" : NULL;
+    for (size_t i = 0; i < snapshot->module_count && !found; i++) {
+        const char *path = snapshot_content_text(snapshot, snapshot->modules[i].path, NULL);
+        const char *slash = strrchr(path, '/');
+        if (!strcmp(slash ? slash + 1 : path, "libc10_cuda.so"))
+            found = "none seen";
+    }
+    if (!found)
+        return STATUS_OK;
+    uint32_t key = snapshot_string(build->snapshot, "framework_blocks", strlen("framework_blocks"));
+    uint32_t content = snapshot_shared_string(build->snapshot, found, strlen(found));
+    return key == STRING_NONE || content == STRING_NONE ||
+           snapshot_add_setting(build->snapshot, key, value_make(VALUE_STRING, content)) == NONE32
+               ? error_no_memory(build->reader->err) : STATUS_OK;
 }
 
 static int build_calls(struct build *build)
@@ -198,11 +200,11 @@ static int build_calls(struct build *build)
     const char *name = reader->calls, *end = name + reader->header.calls_size;
     build->calls = calloc(reader->header.call_count + 1u, sizeof(*build->calls));
     if (!build->calls)
-        return no_memory(build);
+        return error_no_memory(build->reader->err);
     for (uint32_t i = 0; i < reader->header.call_count && name < end; i++, name += strlen(name) + 1) {
         build->calls[i] = *name ? snapshot_call(build->snapshot, name) : 0;
         if (build->calls[i] == NONE32)
-            return no_memory(build);
+            return error_no_memory(build->reader->err);
     }
     return STATUS_OK;
 }
@@ -257,14 +259,14 @@ static int build_stack(struct build *build, uint32_t node, uint32_t *stack)
         uint32_t frame = build_frame(build, &reader->nodes[number]);
         at = frame == NONE32 ? NONE32 : snapshot_push_frame(build->snapshot, at, frame);
         if (at == NONE32)
-            return no_memory(build);
+            return error_no_memory(build->reader->err);
         build->stacks[number] = at;
     }
     *stack = at;
     return STATUS_OK;
 }
 
-static int build_context(struct build *build, uint32_t node, uint32_t *context)
+int ring_build_context(struct build *build, uint32_t node, uint32_t *context)
 {
     uint32_t stack = STACK_EMPTY;
     *context = CONTEXT_NONE;
@@ -274,13 +276,13 @@ static int build_context(struct build *build, uint32_t node, uint32_t *context)
     if (status)
         return status;
     *context = snapshot_add_context(build->snapshot, stack);
-    return *context == CONTEXT_NONE ? no_memory(build) : STATUS_OK;
+    return *context == CONTEXT_NONE ? error_no_memory(build->reader->err) : STATUS_OK;
 }
 
 /* --- entries ------------------------------------------------------------------------------------------------------ */
 
 /* Handles of pools mean nothing outside the process: pools are (0, 1), (0, 2), ... as they appear; (0, 0) is none. */
-static uint32_t build_pool(struct build *build, uint64_t handle)
+uint32_t ring_build_pool(struct build *build, uint64_t handle)
 {
     if (!handle)
         return snapshot_pool(build->snapshot, 0, 0);
@@ -288,6 +290,42 @@ static uint32_t build_pool(struct build *build, uint64_t handle)
     if (known && *known == NONE32)
         *known = snapshot_pool(build->snapshot, 0, (int64_t)build->pools.count);
     return known ? *known : NONE32;
+}
+
+static int add_entry(struct build *build, const struct entry *entry)
+{
+    return snapshot_add_entry(build->snapshot, entry) ? error_no_memory(build->reader->err) : STATUS_OK;
+}
+
+/* The entry of the one block that a segment is if nobody cut it. */
+static int add_implied(struct build *build, const struct entry *like, enum action action, const struct ring_life *life)
+{
+    struct entry entry = *like;
+    entry.action = action;
+    entry.address = life->start;
+    entry.size = life->size;
+    entry.flags = (uint8_t)((entry.flags & ~ENTRY_FAILED) | ENTRY_REQUESTED_UNKNOWN);
+    return life->holds_blocks || !life->size ? STATUS_OK : add_entry(build, &entry);
+}
+
+/* Where blocks are known, those of the others' segments are entries, too; a free that nobody said waits is complete. */
+static int add_with_blocks(struct build *build, const struct ring_event *event, struct entry *entry)
+{
+    const struct ring_life *lives = build->reader->lives;
+    enum action action = entry->action;
+    bool ends = (action == ACTION_SEGMENT_FREE || action == ACTION_SEGMENT_UNMAP) && !(entry->flags & ENTRY_FAILED);
+    int status = STATUS_OK;
+    for (uint32_t life = ends ? event->life : NONE32; life != NONE32 && !status; life = lives[life].next) {
+        status = add_implied(build, entry, ACTION_FREE_REQUESTED, &lives[life]);
+        if (!status)
+            status = add_implied(build, entry, ACTION_FREE_COMPLETED, &lives[life]);
+    }
+    if (!status)
+        status = add_entry(build, entry);
+    if (!status && !ends && event->life != NONE32)
+        status = add_implied(build, entry, ACTION_ALLOC, &lives[event->life]);
+    entry->action = ACTION_FREE_COMPLETED;
+    return status || action != ACTION_FREE_REQUESTED ? status : add_entry(build, entry);
 }
 
 /* A free tells its stream and pool by what it frees. */
@@ -307,74 +345,22 @@ static int build_entry(struct build *build, struct ring_event *event)
     entry.call = slot->call < build->reader->header.call_count ? (uint16_t)build->calls[slot->call] : 0;
     if (slot->flags & RING_STREAM_UNKNOWN)
         entry.flags |= ENTRY_STREAM_UNKNOWN;
-    if (slot->flags & RING_SIZE_UNKNOWN)
+    if ((slot->flags & RING_SIZE_UNKNOWN) || (slot->notes & RING_REQUESTED_UNKNOWN))
         entry.flags |= ENTRY_REQUESTED_UNKNOWN;
     if (slot->result && (slot->action == ACTION_SEGMENT_FREE || slot->action == ACTION_SEGMENT_UNMAP ||
                          slot->action == ACTION_FREE_COMPLETED))
         entry.flags |= ENTRY_FAILED;
-    entry.pool = build_pool(build, event->pool);
-    int status = build_context(build, slot->stack, &event->context);
+    entry.pool = ring_build_pool(build, event->pool);
+    int status = ring_build_context(build, slot->stack, &event->context);
     entry.context = event->context;
     if (status)
         return status;
-    return entry.pool == NONE32 || snapshot_add_entry(build->snapshot, &entry) ? no_memory(build) : STATUS_OK;
+    if (entry.pool == NONE32)
+        return error_no_memory(build->reader->err);
+    return build->reader->has_blocks ? add_with_blocks(build, event, &entry) : add_entry(build, &entry);
 }
 
-/* --- the end state ------------------------------------------------------------------------------------------------ */
-
-static int compare_items(const void *a, const void *b)
-{
-    const struct ring_item *x = a, *y = b;
-    if (x->record.device != y->record.device)
-        return x->record.device < y->record.device ? -1 : 1;
-    return x->key < y->key ? -1 : x->key > y->key;
-}
-
-static int build_segment(struct build *build, const struct ring_item *item)
-{
-    const struct ring_live *record = &item->record;
-    struct segment segment = {
-        .address = item->key, .total_size = record->size, .allocated_size = record->size, .active_size = record->size,
-        .requested_size = record->requested == UINT64_MAX ? record->size : record->requested,
-        .stream = record->stream, .pool = build_pool(build, record->pool), .device = record->device,
-        .is_large = record->size > RING_SMALL_LIMIT, .is_expandable = record->action == ACTION_SEGMENT_MAP,
-        .kind = record->flags & RING_KIND_MASK};
-    int status = STATUS_OK;
-    if (item->event != NONE32)
-        segment.context = build->reader->events[item->event].context;
-    else
-        status = build_context(build, record->stack, &segment.context);
-    if (status)
-        return status;
-    struct block block = {.address = segment.address, .size = segment.total_size, .requested = segment.requested_size,
-                          .context = segment.context, .state = BLOCK_ACTIVE_ALLOCATED,
-                          .flags = item->event == NONE32 ? BLOCK_BEFORE_RECORDING : 0};
-    if (segment.pool == NONE32 || state_add_segment(&build->snapshot->end, &segment) ||
-        state_add_block(&build->snapshot->end, &block))
-        return no_memory(build);
-    return STATUS_OK;
-}
-
-static int build_state(struct build *build)
-{
-    struct ring_items *live = &build->reader->live;
-    struct state *state = &build->snapshot->end;
-    if (live->count)
-        qsort(live->items, live->count, sizeof(*live->items), compare_items);
-    for (size_t i = 0; i < live->count; i++) {
-        const struct ring_item *item = &live->items[i];
-        if (!item->alive || (item->key & RING_LIVE_BLOCK) || item->record.sequence > build->reader->header.sequence)
-            continue;
-        if (item->record.size > UINT64_MAX - item->key)
-            return error_set(build->reader->err, STATUS_INPUT, "has live memory that ends beyond the address space");
-        int status = build_segment(build, item);
-        if (status)
-            return status;
-    }
-    state->moment = build->snapshot->entries.count;
-    state->exact = true;
-    return STATUS_OK;
-}
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
 
 static int build_all(struct build *build)
 {
@@ -387,10 +373,12 @@ static int build_all(struct build *build)
     if (!status)
         status = build_settings(build);
     if (!status)
+        status = build_blocks_setting(build);
+    if (!status)
         status = build_calls(build);
     for (size_t i = 0; i < reader->event_count && !status; i++)
         status = build_entry(build, &build->reader->events[i]);
-    return status ? status : build_state(build);
+    return status ? status : ring_build_state(build);
 }
 
 int ring_build(struct ring_reader *reader, struct snapshot *snapshot)

@@ -208,7 +208,7 @@ static int keep_slot(struct ring_reader *reader, const struct ring_slot *slot, u
     if (reader->event_count >= NONE32 - 1 ||
         array_reserve(&reader->events, &reader->event_capacity, reader->event_count + 1, sizeof(*reader->events)))
         return error_no_memory(reader->err);
-    reader->events[reader->event_count++] = (struct ring_event){*slot, position, UINT64_MAX, 0, CONTEXT_NONE};
+    reader->events[reader->event_count++] = (struct ring_event){*slot, position, UINT64_MAX, 0, CONTEXT_NONE, NONE32};
     return STATUS_OK;
 }
 
@@ -357,7 +357,9 @@ static int read_pieces(struct ring_reader *reader, const char *path)
     reader->header.sequence = sequence;
     if (!status)
         status = read_tables(reader);
-    return status ? status : ring_settle_live(reader);
+    if (!status)
+        status = ring_settle_live(reader);
+    return status ? status : ring_find_blocks(reader);
 }
 
 static void close_reader(struct ring_reader *reader)
@@ -370,6 +372,8 @@ static void close_reader(struct ring_reader *reader)
     free(reader->strings);
     free(reader->events);
     free(reader->live.items);
+    free(reader->lives);
+    free(reader->open);
     table_free(&reader->live.index);
     free(reader);
 }

@@ -1,5 +1,6 @@
 /* What the files of the ring reader share: ring_read.c gets the pieces out of the file, ring_state.c finds what lives
- * at the end, ring_build.c makes the snapshot.  Not for others. */
+ * at the end, ring_blocks.c which segments an allocator cut into blocks, ring_build.c and ring_build_state.c make the
+ * snapshot.  Not for others. */
 #ifndef FORMAT_RING_READER_H
 #define FORMAT_RING_READER_H
 
@@ -11,6 +12,15 @@ struct ring_event {
     uint64_t position; /* in its ring */
     uint64_t requested, pool;
     uint32_t context; /* of the snapshot, once made */
+    uint32_t life;    /* the one that it makes or revives, or the first that it ends; NONE32 */
+};
+
+/* A segment from its allocation (or from before the ring) to its end. */
+struct ring_life {
+    uint64_t start, size;
+    uint32_t next;    /* ended by the same event, NONE32: none */
+    uint16_t device;
+    bool holds_blocks; /* else it is one block itself */
 };
 
 struct ring_item { /* something that was live at some time */
@@ -42,6 +52,11 @@ struct ring_reader {
     size_t event_count, event_capacity;
     uint64_t shown[RING_DEVICES]; /* events of each device that are kept */
     struct ring_items live;
+    bool has_blocks;           /* a framework told of its blocks; without, there are no lives */
+    struct ring_life *lives;
+    size_t life_count, life_capacity;
+    uint32_t *open;            /* lives that have not ended, by start */
+    size_t open_count, open_capacity;
 };
 
 /* length bytes at offset, or an error that says what was looked for. */
@@ -51,6 +66,11 @@ int ring_read_at(struct ring_reader *reader, uint64_t offset, void *buffer, uint
 int ring_read_live(struct ring_reader *reader);
 /* Then the ring's events decide about every address that they mention. */
 int ring_settle_live(struct ring_reader *reader);
+
+/* Which segments were cut into blocks: those that hold one at some time of their lives. */
+int ring_find_blocks(struct ring_reader *reader);
+/* Does the segment that begins here, and lives at the end, hold blocks? */
+bool ring_holds_blocks(const struct ring_reader *reader, uint64_t start, uint16_t device);
 
 int ring_build(struct ring_reader *reader, struct snapshot *snapshot);
 

@@ -96,7 +96,8 @@ static int event_makes(struct ring_reader *reader, uint32_t number)
         .sequence = slot->sequence, .ticks = slot->ticks,
         .size = slot->flags & RING_SIZE_UNKNOWN ? 0 : slot->size, .requested = event->requested,
         .pool = event->pool, .stream = slot->stream, .stack = slot->stack, .thread = slot->thread,
-        .device = slot->device, .call = slot->call, .action = slot->action, .flags = slot->flags};
+        .device = slot->device, .call = slot->call, .action = slot->action, .flags = slot->flags,
+        .notes = (uint8_t)slot->notes};
     return item.key ? set_item(reader, &item) : STATUS_OK;
 }
 
@@ -126,6 +127,7 @@ int ring_settle_live(struct ring_reader *reader)
         case ACTION_SEGMENT_MAP:
             status = event_makes(reader, (uint32_t)i);
             break;
+        case ACTION_FREE_REQUESTED: /* when it completes, nobody tells */
         case ACTION_FREE_COMPLETED:
         case ACTION_SEGMENT_FREE:
         case ACTION_SEGMENT_UNMAP:

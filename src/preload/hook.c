@@ -17,6 +17,9 @@ static __thread struct {
     unsigned inside;
     bool has_device;
     uint16_t device;
+    uint16_t refused_device;
+    uint64_t refused;             /* bytes that the driver refused, with an entry; 0: it gave since */
+    uint64_t fresh, fresh_end;    /* memory that came since this thread's last block */
 } hook_thread;
 
 static atomic_bool hook_known[HOOK_DEVICES];
@@ -112,6 +115,15 @@ static struct record_event event_of(const struct hook *hook, uint8_t action, uin
     return event;
 }
 
+/* The first block of new memory is told by the thread that got the memory: a large block may take several mappings. */
+static void is_fresh(uint64_t address, uint64_t size)
+{
+    hook_thread.refused = 0;
+    if (hook_thread.fresh_end != address)
+        hook_thread.fresh = address;
+    hook_thread.fresh_end = address + size;
+}
+
 void hook_allocated(struct hook *hook, uint8_t kind, uint64_t address, uint64_t size, uint64_t requested)
 {
     if (!hook->records || address == 0)
@@ -122,6 +134,7 @@ void hook_allocated(struct hook *hook, uint8_t kind, uint64_t address, uint64_t 
     event.size = size;
     event.requested = requested;
     record(&event);
+    is_fresh(address, size);
     context_allocated(address);
 }
 
@@ -142,6 +155,8 @@ void hook_failed(struct hook *hook, CUresult result, uint8_t kind, uint64_t requ
     event.size = requested;
     event.result = (int32_t)result;
     record(&event);
+    hook_thread.refused = requested;
+    hook_thread.refused_device = hook->device;
 }
 
 void hook_free(struct hook *hook, uint64_t address)
@@ -183,5 +198,59 @@ void hook_mapped(struct hook *hook, uint8_t kind, uint16_t device, uint64_t addr
     struct record_event event = event_of(hook, mapped ? RECORD_SEGMENT_MAP : RECORD_SEGMENT_UNMAP, kind);
     event.address = address;
     event.size = size;
+    record(&event);
+    if (mapped)
+        is_fresh(address, size);
+}
+
+/* --- an allocator's blocks ---------------------------------------------------------------------------------------- */
+
+static struct record_event block_event(const void *caller, uint8_t action, uint16_t device)
+{
+    struct record_event event;
+    memset(&event, 0, sizeof(event));
+    event.action = action;
+    event.kind = RECORD_PLAIN;
+    event.device = device;
+    event.requested = RECORD_UNKNOWN;
+    event.requested_unknown = action != RECORD_OOM;
+    event.stream_unknown = true;
+    event.skip = caller;
+    return event;
+}
+
+void hook_block_allocated(const void *caller, uint16_t device, uint64_t address, uint64_t size)
+{
+    if (hook_thread.inside || !address || !preload_is_recording())
+        return;
+    hook_thread.refused = 0;
+    struct record_event event = block_event(caller, RECORD_ALLOC, device);
+    event.address = address;
+    event.size = size;
+    record(&event);
+    if (address < hook_thread.fresh_end && hook_thread.fresh < address + size)
+        recorder_holds_block(hook_thread.fresh, address, address + size);
+    hook_thread.fresh = hook_thread.fresh_end = 0;
+}
+
+void hook_block_freed(const void *caller, uint64_t address)
+{
+    struct record_event event = block_event(caller, RECORD_FREE_REQUESTED, 0);
+    if (hook_thread.inside || !preload_is_recording() || !recorder_find_block(address, &event.size, &event.device))
+        return;
+    event.address = address;
+    record(&event);
+}
+
+void hook_block_refused(const void *caller, uint16_t device, uint64_t size)
+{
+    bool told = hook_thread.refused >= size && hook_thread.refused_device == device;
+    hook_thread.refused = 0;
+    if (hook_thread.inside || told || !preload_is_recording())
+        return;
+    struct record_event event = block_event(caller, RECORD_OOM, device);
+    event.address = RECORD_UNKNOWN;
+    event.size = size;
+    event.result = CUDA_ERROR_OUT_OF_MEMORY;
     record(&event);
 }

@@ -57,4 +57,13 @@ void hook_gone(struct hook *hook, uint64_t address);
 /* Virtual memory: physical memory mapped and unmapped. */
 void hook_mapped(struct hook *hook, uint8_t kind, uint16_t device, uint64_t address, uint64_t size, bool mapped);
 
+/*
+ * An allocator's blocks, by what it reports of them itself; its own memory comes by the calls above.  These ask neither
+ * the driver nor the linker.  A free is recorded only of a block that this process had: a forked child lets go of
+ * what its parent held.  A refusal is recorded unless the driver's own to the same thread was.
+ */
+void hook_block_allocated(const void *caller, uint16_t device, uint64_t address, uint64_t size);
+void hook_block_freed(const void *caller, uint64_t address);
+void hook_block_refused(const void *caller, uint16_t device, uint64_t size);
+
 #endif

@@ -32,4 +32,8 @@ bool linker_driver_mapped(void);
 /* True if something loaded was linked with the driver: it would be loaded already without us. */
 bool linker_driver_needed(void);
 
+/* The first definition of a function in the objects loaded after this library, whatever their scope; NULL: there is
+ * none.  Takes no lock that a dlopen holds while constructors run, unlike dlsym. */
+void *linker_next_definition(const char *name);
+
 #endif

@@ -167,6 +167,12 @@ bool preload_recording(void)
     return preload_enabled() && !atomic_load_explicit(&life_child_off, memory_order_relaxed);
 }
 
+bool preload_is_recording(void)
+{
+    return atomic_load_explicit(&life, memory_order_acquire) == LIFE_ON &&
+           !atomic_load_explicit(&life_child_off, memory_order_relaxed);
+}
+
 bool preload_records_host(void)
 {
     return life_host;

@@ -17,6 +17,9 @@ bool preload_enabled(void);
 /* False too in children under CUDAMEM_FOLLOW=0: wrappers pass through. */
 bool preload_recording(void);
 
+/* The same where nothing may be started: what has not begun is not recording. */
+bool preload_is_recording(void);
+
 bool preload_records_host(void);
 
 /* Some wrapper ran: the program does reach the driver through us. */

@@ -136,6 +136,7 @@ struct live_place {
 };
 bool live_find(uint64_t key, struct ring_live *copy, struct live_place *place);
 bool live_insert(uint64_t key, const struct ring_live *record);
+void live_note(uint64_t key, struct live_place place, uint8_t note); /* one more enum ring_note */
 void live_remove(uint64_t key, struct live_place place);
 
 /* stack.c, modules.c */

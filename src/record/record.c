@@ -127,6 +127,7 @@ static bool is_change(const struct change *change)
 
 enum effect { EFFECT_NONE, EFFECT_ADD, EFFECT_REMOVE, EFFECT_RESTORE };
 
+/* A block goes when its free is requested: when that completes, nobody may tell. */
 static enum effect effect_of(const struct record_event *event)
 {
     switch (event->action) {
@@ -134,7 +135,7 @@ static enum effect effect_of(const struct record_event *event)
     case RECORD_SEGMENT_ALLOC:
     case RECORD_SEGMENT_MAP:
         return EFFECT_ADD;
-    case RECORD_FREE_COMPLETED:
+    case RECORD_FREE_REQUESTED:
     case RECORD_SEGMENT_FREE:
     case RECORD_SEGMENT_UNMAP:
         return event->result ? EFFECT_RESTORE : EFFECT_REMOVE;
@@ -271,6 +272,7 @@ static void fill_fresh(struct passage *passage)
     fresh->call = event->call;
     fresh->action = event->action;
     fresh->flags = flags_of(passage);
+    fresh->notes = event->requested_unknown ? RING_REQUESTED_UNKNOWN : 0;
     memset(fresh->spare, 0, sizeof(fresh->spare));
 }
 
@@ -398,6 +400,15 @@ static COLD void touch_ahead(struct ring_slot *ring, uint64_t position)
     madvise(&ring[start], count * sizeof(*ring), MADV_POPULATE_WRITE); /* if the kernel knows it */
 }
 
+/* The end of a segment says whether it held blocks. */
+static uint32_t notes_of(const struct passage *passage)
+{
+    uint32_t notes = passage->event->requested_unknown ? RING_REQUESTED_UNKNOWN : 0;
+    if (passage->effect == EFFECT_REMOVE && passage->found)
+        notes |= passage->old.notes & RING_HOLDS_BLOCKS;
+    return notes;
+}
+
 static void publish(const struct passage *passage)
 {
     const struct record_event *event = passage->event;
@@ -417,6 +428,7 @@ static void publish(const struct passage *passage)
     slot->flags = flags_of(passage) | extend(passage, position);
     slot->device = (uint16_t)passage->device;
     slot->call = event->call;
+    slot->notes = notes_of(passage);
     slot->result = event->result < 0 || event->result > UINT16_MAX ? UINT16_MAX : (uint16_t)event->result;
     __atomic_store_n(&slot->sequence, passage->sequence, __ATOMIC_RELEASE);
     __builtin_prefetch(&passage->ring[(position + 8) & (recorder.slots - 1)], 1);
@@ -496,12 +508,17 @@ HOT uint64_t recorder_event(const struct record_event *event)
     return sequence;
 }
 
+static bool find_live(uint64_t address, uint8_t action, struct ring_live *record, struct live_place *place)
+{
+    uint64_t key = key_of(address, action);
+    return recorder.state && recorder_state() == RECORDER_READY && key && live_find(key, record, place);
+}
+
 bool recorder_find_segment(uint64_t address, uint64_t *size, uint16_t *device, uint8_t *kind)
 {
     struct ring_live record;
     struct live_place place;
-    uint64_t key = key_of(address, RECORD_SEGMENT_ALLOC);
-    if (!recorder.state || recorder_state() != RECORDER_READY || !key || !live_find(key, &record, &place))
+    if (!find_live(address, RECORD_SEGMENT_ALLOC, &record, &place))
         return false;
     if (size)
         *size = record.size;
@@ -515,4 +532,30 @@ bool recorder_find_segment(uint64_t address, uint64_t *size, uint16_t *device, u
 bool recorder_find(uint64_t address, uint64_t *size, uint16_t *device)
 {
     return recorder_find_segment(address, size, device, NULL);
+}
+
+bool recorder_find_block(uint64_t address, uint64_t *size, uint16_t *device)
+{
+    struct ring_live record;
+    struct live_place place;
+    if (!find_live(address, RECORD_ALLOC, &record, &place))
+        return false;
+    *size = record.size;
+    *device = record.device;
+    return true;
+}
+
+void recorder_holds_block(uint64_t from, uint64_t address, uint64_t end)
+{
+    struct ring_live record;
+    struct live_place place;
+    while (from < end && find_live(from, RECORD_SEGMENT_ALLOC, &record, &place)) {
+        if (record.size > UINT64_MAX - from)
+            return;
+        if (from + record.size > address)
+            live_note(key_of(from, RECORD_SEGMENT_ALLOC), place, RING_HOLDS_BLOCKS);
+        if (!record.size)
+            return;
+        from += record.size;
+    }
 }

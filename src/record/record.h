@@ -60,6 +60,7 @@ struct record_event {
     uint64_t pool;        /* handle, 0 = none */
     int64_t stream;
     bool stream_unknown;
+    bool requested_unknown; /* of a block: nobody told what was asked for */
     const void *skip;     /* return address of the outermost frame of ours, to leave our own frames out of the stack;
                              NULL keeps all */
 };
@@ -90,6 +91,13 @@ void recorder_device_free(uint16_t ordinal, uint64_t free_bytes); /* the last va
 /* What live memory starts at address: false if none that we know.  For wrappers that must know a size before a free. */
 bool recorder_find(uint64_t address, uint64_t *size, uint16_t *device);
 bool recorder_find_segment(uint64_t address, uint64_t *size, uint16_t *device, uint8_t *kind);
+
+/* The same for an allocator's block. */
+bool recorder_find_block(uint64_t address, uint64_t *size, uint16_t *device);
+
+/* A block lies at [address, end).  Of the segments that touch one another from `from` on, those that it lies in are
+ * noted as cut into blocks: the ring forgets it. */
+void recorder_holds_block(uint64_t from, uint64_t address, uint64_t end);
 
 /* Walk over the segments that are live now; a false answer of each() ends it.  each() must not record. */
 void recorder_each_segment(bool (*each)(uint64_t address, uint16_t device, uint8_t kind, void *context), void *context);

@@ -42,6 +42,11 @@ enum ring_slot_flag { /* above the kind's 5 bits */
     RING_EXTENDED = 0x80, /* the extension at the same position belongs to this event */
 };
 
+enum ring_note {
+    RING_REQUESTED_UNKNOWN = 1, /* of a block: the size is the block's, nobody told the one asked for */
+    RING_HOLDS_BLOCKS = 2,      /* of a segment that lives, or of its end: it was cut into blocks */
+};
+
 struct ring_slot {
     uint64_t sequence; /* 0 never used */
     uint64_t ticks;
@@ -56,7 +61,7 @@ struct ring_slot {
     uint16_t device;
     uint16_t call;
     uint16_t result;   /* CUresult, 65535 for any that does not fit */
-    uint32_t spare;
+    uint32_t notes;    /* enum ring_note */
 };
 static_assert(sizeof(struct ring_slot) == 64, "a slot is one cache line");
 
@@ -89,7 +94,8 @@ struct ring_live {
     uint16_t device, call;
     uint8_t action; /* enum record_action: an allocation or a mapping */
     uint8_t flags;
-    uint8_t spare[6];
+    uint8_t notes;  /* enum ring_note */
+    uint8_t spare[5];
 };
 static_assert(sizeof(struct ring_live) == 72, "layout");
 

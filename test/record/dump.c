@@ -1,13 +1,16 @@
 /*
- * dump FILE: a snapshot in one line a fact, for the tests to compare.  Uses format and snapshot.
+ * dump FILE [faults]: a snapshot in one line a fact, for the tests to compare.  Uses format and snapshot.
  *
  *   process PROGRAM pid=P rank=R status=S incomplete=0|1 arguments=A|B|C
- *   device D total=T peak=P current=C entries=N lost=L ooms=O max=M
+ *   device D total=T peak=P current=C entries=N lost=L ooms=O allocated=PEAK,CURRENT max=M
  *   entry ACTION SIZE device=D stream=S kind=K call=C flags=F address=A stack=inner;...;outer
  *   live SIZE device=D kind=K stack=...
+ *   block SIZE at=OFFSET state=S requested=?|known before=0|1 stack=...
+ *   faults allocs=N segments=N overlaps=N outside=N inexact=N     (with "faults": of the states at all moments)
  */
 #include "format/format.h"
 #include "snapshot/snapshot.h"
+#include "snapshot/state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,17 +50,56 @@ static void print_device(const struct snapshot *snapshot, const struct device *d
     for (size_t i = 0; i < snapshot->entries.count; i++)
         entries += snapshot->entries.device[i] == device->ordinal;
     printf("device %u total=%" PRIu64 " peak=%" PRId64 " current=%" PRId64 " entries=%" PRIu64 " lost=%" PRIu64
-           " ooms=%" PRId64 " max=%" PRIu64 " name=%s\n",
+           " ooms=%" PRId64 " allocated=%" PRId64 ",%" PRId64 " max=%" PRIu64 " name=%s\n",
            device->ordinal, device->total, reserved->peak, reserved->current, entries, device->lost_entries,
-           device->stats.num_ooms, device->max_entries, snapshot_content_text(snapshot, device->name, NULL));
+           device->stats.num_ooms, device->stats.kinds[MEMORY_STAT_ALLOCATED_BYTES][MEMORY_POOL_ALL].peak,
+           device->stats.kinds[MEMORY_STAT_ALLOCATED_BYTES][MEMORY_POOL_ALL].current, device->max_entries,
+           snapshot_content_text(snapshot, device->name, NULL));
+}
+
+static void print_blocks(const struct snapshot *snapshot, const struct segment *segment)
+{
+    for (uint32_t b = 0; b < segment->block_count; b++) {
+        const struct block *block = &snapshot->end.blocks[segment->first_block + b];
+        printf("block %" PRIu64 " at=%" PRIu64 " state=%s requested=%s before=%d", block->size,
+               block->address - segment->address, block_state_name((enum block_state)block->state),
+               block->flags & BLOCK_REQUESTED_UNKNOWN ? "?" : "known", (block->flags & BLOCK_BEFORE_RECORDING) != 0);
+        print_stack(snapshot, block->context);
+    }
+}
+
+/* Every moment's state, made from the end and the entries: how often those disagree. */
+static int print_faults(const struct snapshot *snapshot)
+{
+    struct state_faults sum = {0};
+    uint64_t inexact = 0;
+    for (uint64_t moment = 0; moment <= snapshot->entries.count; moment++) {
+        struct state state;
+        struct state_faults faults;
+        struct error err = {0};
+        if (state_at_counting(snapshot, moment, &state, &faults, &err)) {
+            fprintf(stderr, "dump: %s\n", err.message);
+            return EXIT_FAILURE;
+        }
+        sum.unknown_allocs += faults.unknown_allocs;
+        sum.unknown_segments += faults.unknown_segments;
+        sum.overlaps += faults.overlaps;
+        sum.outside += faults.outside;
+        inexact += !state.exact;
+        state_free(&state);
+    }
+    printf("faults allocs=%" PRIu64 " segments=%" PRIu64 " overlaps=%" PRIu64 " outside=%" PRIu64 " inexact=%" PRIu64
+           "\n",
+           sum.unknown_allocs, sum.unknown_segments, sum.overlaps, sum.outside, inexact);
+    return EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
 {
     struct snapshot *snapshot;
     struct error err = {0};
-    if (argc != 2 || format_read(argv[1], NULL, &snapshot, &err)) {
-        fprintf(stderr, "dump: %s\n", argc == 2 ? err.message : "usage: dump FILE");
+    if (argc < 2 || argc > 3 || format_read(argv[1], NULL, &snapshot, &err)) {
+        fprintf(stderr, "dump: %s\n", argc == 2 || argc == 3 ? err.message : "usage: dump FILE [faults]");
         return EXIT_FAILURE;
     }
     for (size_t i = 0; i < snapshot->process_count; i++) {
@@ -80,7 +122,9 @@ int main(int argc, char **argv)
         printf("live %" PRIu64 " device=%u kind=%s", segment->total_size, segment->device,
                memory_kind_name((enum memory_kind)segment->kind));
         print_stack(snapshot, segment->context);
+        print_blocks(snapshot, segment);
     }
+    int status = argc == 3 ? print_faults(snapshot) : EXIT_SUCCESS;
     snapshot_free(snapshot);
-    return EXIT_SUCCESS;
+    return status;
 }
