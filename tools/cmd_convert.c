@@ -1,4 +1,5 @@
-/* cudamem convert: between formats. */
+/* cudamem convert: between formats.  Uses format, render, and analyze for the state of a moment. */
+#include "analyze/replay.h"
 #include "format/format.h"
 #include "format/slice.h"
 #include "render/torch_text.h"
@@ -56,12 +57,12 @@ static char *default_name(const char *file, const char *suffix)
     return asprintf(&name, "%.*s%s", (int)length, file, suffix) < 0 ? NULL : name;
 }
 
-/* Only the entries asked for: up to the moment, and of --entries. */
+/* Only the entries asked for: up to the moment, and of --entries; with the blocks as they were, if a replay knows. */
 static int cut(struct load *load, struct error *err)
 {
     uint64_t count = load->snapshot->entries.count, first = 0, last = load->has_moment ? load->moment : count;
     if (load->is_part)
-        return STATUS_OK;
+        return replay_mend_end(load->snapshot, err);
     if (load->selection.has_entries) {
         first = load->selection.first_entry;
         last = load->selection.last_entry < last ? load->selection.last_entry : last;
@@ -69,7 +70,8 @@ static int cut(struct load *load, struct error *err)
     first = first < last ? first : last;
     if (first == 0 && last == count)
         return STATUS_OK;
-    return slice_entries(load->snapshot, first, last, NULL, false, err);
+    int status = slice_entries(load->snapshot, first, last, NULL, false, err);
+    return status ? status : replay_mend_end(load->snapshot, err);
 }
 
 static int write_it(const struct conversion *conversion, const struct load *load, struct output *output)

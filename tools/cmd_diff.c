@@ -14,7 +14,7 @@
 #define SHOWN_FRAMES 8 /* of a stack on a terminal; pipes and JSON get all */
 
 static const struct option_spec diff_options[] = {
-    {"group", 0, "KEY", OPTION_CHOICE, "what is compared: stack (default) or segment", "stack|segment"},
+    {"group", 0, "KEY", OPTION_CHOICE, "what is compared: stack (default), annotation or segment", "stack|annotation|segment"},
     {"format", 0, "NAME", OPTION_CHOICE, "pytorch: the text of PyTorch's compare, with --group segment", "pytorch"},
     {"ignore-lines", 0, NULL, OPTION_FLAG, "compare stacks without their line numbers, across edited code"},
     {"min-delta", 0, "SIZE", OPTION_SIZE, "only what changed by at least this much"},
@@ -170,7 +170,8 @@ static void totals_out(struct emitter *emitter, const struct diff *diff, const s
 static int stacks_run(const struct command_line *line, const struct load *before, const struct load *after)
 {
     struct diff_options options = {.ignore_lines = options_has(line, "ignore-lines"),
-                                   .user_frames = before->selection.user_frames};
+                                   .user_frames = before->selection.user_frames,
+                                   .by_annotation = options_is(line, "group", "annotation")};
     struct diff_side first = {before->snapshot, before->state, &before->selection};
     struct diff_side second = {after->snapshot, after->state, &after->selection};
     struct error err = {0};
@@ -290,7 +291,11 @@ static int diff_run(struct command_line *line)
         return status;
     status = load_open(line, line->arguments[1], LOAD_STATE, &after);
     if (!status) {
-        status = by_segment ? segments_run(line, &before, &after) : stacks_run(line, &before, &after);
+        /* by their addresses, which several processes share */
+        if (by_segment && (status = load_one_process(line, &before)) == EXIT_DONE)
+            status = load_one_process(line, &after);
+        if (!status)
+            status = by_segment ? segments_run(line, &before, &after) : stacks_run(line, &before, &after);
         load_close(&after);
     }
     load_close(&before);

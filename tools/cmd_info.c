@@ -1,5 +1,7 @@
 /* cudamem info: what is in a file.  Uses analyze, render and base. */
+#include "analyze/frame_text.h"
 #include "analyze/info.h"
+#include "analyze/usage.h"
 #include "base/size.h"
 #include "render/value_out.h"
 #include "tools/command.h"
@@ -74,7 +76,10 @@ static void end_out(struct emitter *emitter, const struct process *process)
 
 static void process_out(struct emitter *emitter, const struct snapshot *snapshot, const struct process *process)
 {
-    emitter_begin_object(emitter, NULL, snapshot->process_count > 1 ? "process" : "");
+    char heading[32] = "";
+    if (snapshot->process_count > 1)
+        snprintf(heading, sizeof(heading), "process %zu", (size_t)(process - snapshot->processes));
+    emitter_begin_object(emitter, NULL, heading);
     text_out(emitter, snapshot, "program", process->program);
     arguments_out(emitter, snapshot, process->arguments);
     if (process->pid || emitter_is_json(emitter))
@@ -99,20 +104,26 @@ static void process_out(struct emitter *emitter, const struct snapshot *snapshot
         emitter_count(emitter, "lost_stacks", process->lost_stacks);
     if (emitter_is_json(emitter) || process->lost_state)
         emitter_count(emitter, "lost_live_allocations", process->lost_state);
+    if (emitter_is_json(emitter) || process->unrecorded)
+        emitter_count(emitter, "unrecorded", process->unrecorded);
     emitter_end(emitter);
+}
+
+static void uuid_text(const struct device *device, char text[40])
+{
+    for (int i = 0; i < 16; i++)
+        text += snprintf(text, 4, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", device->uuid[i]);
 }
 
 static void uuid_out(struct emitter *emitter, const struct device *device)
 {
-    char text[40] = "", *at = text;
-    if (!device || !device->has_uuid) {
-        if (emitter_is_json(emitter))
-            emitter_absent(emitter, "uuid");
-        return;
+    char text[40] = "";
+    if (device && device->has_uuid) {
+        uuid_text(device, text);
+        emitter_text(emitter, "uuid", text);
+    } else if (emitter_is_json(emitter)) {
+        emitter_absent(emitter, "uuid");
     }
-    for (int i = 0; i < 16; i++)
-        at += snprintf(at, 4, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", device->uuid[i]);
-    emitter_text(emitter, "uuid", text);
 }
 
 /* A number that may not be known: null in JSON, nothing in text. */
@@ -122,6 +133,26 @@ static void size_or_absent(struct emitter *emitter, const char *key, uint64_t by
         emitter_size(emitter, key, bytes);
     else if (emitter_is_json(emitter))
         emitter_absent(emitter, key);
+}
+
+/* What was taken when somebody looked last, and how much of that is known. */
+static void sample_out(struct emitter *emitter, const struct device *device)
+{
+    struct usage_sample sample;
+    bool seen = device && usage_sample(device, &sample);
+    if (!seen && !emitter_is_json(emitter))
+        return;
+    if (!seen) {
+        emitter_absent(emitter, "used_when_seen");
+        emitter_absent(emitter, "known_when_seen");
+        emitter_absent(emitter, "held_by_driver_pools");
+        emitter_absent(emitter, "context_and_other");
+        return;
+    }
+    emitter_size(emitter, "used_when_seen", sample.used);
+    emitter_size(emitter, "known_when_seen", sample.known);
+    emitter_size(emitter, "held_by_driver_pools", sample.pools);
+    emitter_size(emitter, "context_and_other", sample.other);
 }
 
 static void device_out(struct emitter *emitter, const struct snapshot *snapshot, const struct info_device *counted)
@@ -134,6 +165,7 @@ static void device_out(struct emitter *emitter, const struct snapshot *snapshot,
     uuid_out(emitter, device);
     size_or_absent(emitter, "total", device ? device->total : 0);
     size_or_absent(emitter, "free_at_end", device ? device->free_at_end : 0);
+    sample_out(emitter, device);
     emitter_count(emitter, "entries", counted->entries);
     emitter_count(emitter, "lost_entries", counted->lost_entries);
     if (counted->max_entries)
@@ -145,6 +177,7 @@ static void device_out(struct emitter *emitter, const struct snapshot *snapshot,
     emitter_size(emitter, "reserved", counted->reserved);
     emitter_count(emitter, "blocks", counted->blocks);
     emitter_size(emitter, "allocated", counted->allocated);
+    emitter_size(emitter, "cached", counted->cached);
     emitter_count(emitter, "blocks_before_recording", counted->before_blocks);
     emitter_size(emitter, "allocated_before_recording", counted->before_bytes);
     emitter_size(emitter, "peak_requested", counted->peak_requested);
@@ -160,6 +193,34 @@ static void devices_out(struct emitter *emitter, const struct snapshot *snapshot
         emitter_begin_object(emitter, NULL, heading);
         device_out(emitter, snapshot, &info->devices[i]);
         emitter_end(emitter);
+    }
+    emitter_end(emitter);
+}
+
+/* GPUs that several of the processes have memory of. */
+static void gpus_out(struct emitter *emitter, const struct snapshot *snapshot, const struct info *info)
+{
+    static const struct emitter_column columns[] = {{"uuid", NULL, EMITTER_STRING},
+                                                    {"processes", NULL, EMITTER_NUMBER},
+                                                    {"reserved", NULL, EMITTER_NUMBER},
+                                                    {"allocated", NULL, EMITTER_NUMBER},
+                                                    {"total", NULL, EMITTER_NUMBER}};
+    if (!info->gpu_count)
+        return;
+    emitter_begin_table(emitter, "shared_gpus", NULL, columns, 5);
+    for (size_t i = 0; i < info->gpu_count; i++) {
+        const struct device *device = &snapshot->devices[info->gpus[i].device];
+        char text[40];
+        uuid_text(device, text);
+        emitter_row(emitter);
+        emitter_text(emitter, NULL, text);
+        emitter_count(emitter, NULL, info->gpus[i].processes);
+        emitter_size(emitter, NULL, info->gpus[i].reserved);
+        emitter_size(emitter, NULL, info->gpus[i].allocated);
+        if (device->total)
+            emitter_size(emitter, NULL, device->total);
+        else
+            emitter_absent(emitter, NULL);
     }
     emitter_end(emitter);
 }
@@ -224,6 +285,50 @@ static void streams_out(struct emitter *emitter, const struct info *info)
     emitter_end(emitter);
 }
 
+/* Who asked for what is there, and of which kind it is. */
+static void usage_out(struct emitter *emitter, const struct snapshot *snapshot, const struct usage *usage)
+{
+    static const struct emitter_column owners[] = {{"owner", NULL, EMITTER_STRING},
+                                                   {"segments", NULL, EMITTER_NUMBER},
+                                                   {"reserved", NULL, EMITTER_NUMBER},
+                                                   {"allocated", NULL, EMITTER_NUMBER},
+                                                   {"largest", NULL, EMITTER_NUMBER},
+                                                   {"largest_from", NULL, EMITTER_STRING}};
+    static const struct emitter_column kinds[] = {{"kind", NULL, EMITTER_STRING},
+                                                  {"segments", NULL, EMITTER_NUMBER},
+                                                  {"reserved", NULL, EMITTER_NUMBER},
+                                                  {"of_device", NULL, EMITTER_STRING}};
+    struct frame_texts *texts = frame_texts_new(snapshot);
+    emitter_begin_table(emitter, "owners", NULL, owners, 6);
+    for (size_t i = 0; i < usage->owner_count && texts; i++) {
+        const struct usage_row *row = &usage->by_owner[i];
+        uint32_t frame = owner_frame(&usage->owners, row->context);
+        uint32_t label = frame == NONE32 ? FRAME_LEFT_OUT : frame_label(texts, frame);
+        size_t length = 0;
+        const char *text = label == FRAME_LEFT_OUT ? "" : frame_label_text(texts, label, &length);
+        emitter_row(emitter);
+        emitter_text(emitter, NULL, owner_name(&usage->owners, row->owner));
+        emitter_count(emitter, NULL, row->segments);
+        emitter_size(emitter, NULL, row->reserved);
+        emitter_size(emitter, NULL, row->allocated);
+        emitter_size(emitter, NULL, row->largest);
+        emitter_string(emitter, NULL, text, length);
+    }
+    emitter_end(emitter);
+    frame_texts_free(texts);
+    emitter_begin_table(emitter, "kinds", NULL, kinds, 4);
+    for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++) {
+        if (!usage->by_kind[kind].segments)
+            continue;
+        emitter_row(emitter);
+        emitter_text(emitter, NULL, memory_kind_name((enum memory_kind)kind));
+        emitter_count(emitter, NULL, usage->by_kind[kind].segments);
+        emitter_size(emitter, NULL, usage->by_kind[kind].reserved);
+        emitter_text(emitter, NULL, usage_is_devices((uint8_t)kind) ? "yes" : "no");
+    }
+    emitter_end(emitter);
+}
+
 static void settings_out(struct emitter *emitter, const struct snapshot *snapshot)
 {
     emitter_begin_object(emitter, "settings", NULL);
@@ -240,10 +345,16 @@ static void notes_out(struct emitter *emitter, const struct load *load, const st
         lost += info->devices[i].lost_entries;
         before += info->devices[i].before_bytes;
         blocks += info->devices[i].before_blocks;
+        char whose[32] = "";
+        if (load->snapshot->process_count > 1)
+            snprintf(whose, sizeof(whose), " of process %u", info->devices[i].process);
         if (info->devices[i].lost_entries)
-            emitter_note(emitter, "device %u: %" PRIu64 " events lost, the oldest ones, when the ring was full",
-                         info->devices[i].ordinal, info->devices[i].lost_entries);
+            emitter_note(emitter, "device %u%s: %" PRIu64 " events lost, the oldest ones, when the ring was full",
+                         info->devices[i].ordinal, whose, info->devices[i].lost_entries);
     }
+    if (info->unrecorded)
+        emitter_note(emitter, "%" PRIu64 " events came while recording was paused, or before it was begun anew: what they "
+                     "left alive is known, what came and went is not", info->unrecorded);
     if (info->recording_was_off)
         emitter_note(emitter, "recording was off: the file has segments but no trace");
     if (before) {
@@ -255,7 +366,19 @@ static void notes_out(struct emitter *emitter, const struct load *load, const st
         emitter_note(emitter, "the trace tells requested sizes: block sizes of the past are rounded up from them");
 }
 
-static void info_out(struct emitter *emitter, const struct load *load, const struct info *info)
+/* Frameworks whose memory is a pool of their own: what lies in it is theirs to tell. */
+static void pools_note(struct emitter *emitter, const struct usage *usage)
+{
+    for (size_t i = 0; i < usage->owner_count; i++) {
+        const char *name = owner_name(&usage->owners, usage->by_owner[i].owner), *advice = owner_pool_advice(name);
+        char size[SIZE_TEXT];
+        if (advice)
+            emitter_note(emitter, "%s keeps a pool of its own (%s): what is in use of it is not seen here; to see each "
+                         "allocation: %s", name, size_format(usage->by_owner[i].reserved, size), advice);
+    }
+}
+
+static void info_out(struct emitter *emitter, const struct load *load, const struct info *info, const struct usage *usage)
 {
     const struct snapshot *snapshot = load->snapshot;
     emitter_text(emitter, "file", load->file);
@@ -268,11 +391,16 @@ static void info_out(struct emitter *emitter, const struct load *load, const str
     emitter_end(emitter);
     trace_out(emitter, info);
     devices_out(emitter, snapshot, info);
+    gpus_out(emitter, snapshot, info);
     streams_out(emitter, info);
+    if (snapshot->source == SOURCE_RECORDED)
+        usage_out(emitter, snapshot, usage);
     settings_out(emitter, snapshot);
     emitter_count(emitter, "annotations", snapshot->annotation_count);
     emitter_count(emitter, "modules", snapshot->module_count);
     notes_out(emitter, load, info);
+    if (snapshot->source == SOURCE_RECORDED)
+        pools_note(emitter, usage);
 }
 
 static int info_run(struct command_line *line)
@@ -284,7 +412,10 @@ static int info_run(struct command_line *line)
     int status = load_open(line, line->argument_count ? line->arguments[0] : NULL, LOAD_STATE, &load);
     if (status)
         return status;
-    if (info_collect(load.snapshot, load.state, &info, &err)) {
+    struct usage usage = {0};
+    if (info_collect(load.snapshot, load.state, &info, &err) ||
+        usage_collect(load.snapshot, load.state, &usage, &err)) {
+        info_free(&info);
         status = command_error(load.file, &err);
         load_close(&load);
         return status;
@@ -294,9 +425,10 @@ static int info_run(struct command_line *line)
         struct emitter_options options = command_emitter_options(line);
         struct emitter *emitter = emitter_new(output, &options);
         if (emitter)
-            info_out(emitter, &load, &info);
+            info_out(emitter, &load, &info, &usage);
         status = command_finish(emitter, output, EXIT_DONE);
     }
+    usage_free(&usage);
     info_free(&info);
     load_close(&load);
     return status;

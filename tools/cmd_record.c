@@ -1,13 +1,18 @@
 /* cudamem record: run a program and keep every GPU memory event.  Parses, starts, collects. */
+#include "base/duration.h"
+#include "base/signal_name.h"
 #include "base/size.h"
 #include "device/driver_find.h"
 #include "device/sim_devices.h"
 #include "tools/command.h"
+#include "tools/record_allocator.h"
 #include "tools/record_collect.h"
+#include "tools/record_escape.h"
 #include "tools/record_folder.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +21,22 @@
 
 enum record_exit { EXIT_NOT_STARTED = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
+#define EVERY_LEAST 50 /* milliseconds */
+
 static const struct option_spec record_options[] = {
     {"output", 'o', "FILE", OPTION_FILE,
      "snapshot to write: %p pid, %r rank, %h host, %n program (default: snapshot.bin)"},
-    {"stacks", 0, "WHICH", OPTION_TEXT, "native frames or none", "native|none"},
-    {"depth", 0, "N", OPTION_NUMBER, "native frames of a stack at most (default: 64)"},
+    {"stacks", 0, "WHICH", OPTION_TEXT, "frames that are taken (default: native,python)", "native,python|python|native|none"},
+    {"depth", 0, "N", OPTION_NUMBER, "frames of a stack at most, of each kind (default: 64)"},
     {"max-entries", 0, "N", OPTION_NUMBER, "newest entries kept, a device (default: 256Ki)"},
+    RECORD_ALLOCATOR_OPTIONS,
     {"host", 0, NULL, OPTION_FLAG, "pinned host memory, too"},
+    {"on-oom", 0, "WHAT", OPTION_CHOICE, "keep the state at the first out of memories, or not (default: snapshot)",
+     "snapshot|ignore"},
+    {"signal", 0, "NAME", OPTION_TEXT, "keep the state when this signal comes to the program: USR2, RTMIN+1", "USR1|USR2"},
+    {"every", 0, "TIME", OPTION_TEXT, "keep the state again and again: 500ms, 30s, 5m, 1h"},
+    {"start-paused", 0, NULL, OPTION_FLAG, "record from cudamem ctl PID resume on"},
+    {"torch-history", 0, NULL, OPTION_FLAG, "PyTorch's own history, too: requested sizes, pools, ends of frees"},
     {"no-follow", 0, NULL, OPTION_FLAG, "not the program's children"},
     {"keep-args", 0, NULL, OPTION_FLAG, "keep the program's arguments in the snapshot"},
     {"sim", 0, "N[:SIZE]", OPTION_TEXT, "on simulated devices: so many, so big", .optional = true},
@@ -41,20 +55,61 @@ static int check_sim(struct command_line *line, const struct record_settings *se
     return command_usage(line->command, "%s: %s", settings->sim_devices ? "--sim" : "CUDAMEM_SIM", err.message);
 }
 
+/* A fault's own signal must end the program; others nobody can catch. */
+static bool is_sensible(int signal)
+{
+    static const int never[] = {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS, SIGCHLD};
+    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+        if (signal == never[i])
+            return false;
+    return signal != 0;
+}
+
+/* When states are kept, and from when on there is a recording. */
+static int read_moments(struct command_line *line, struct record_settings *settings, struct record_moments *moments)
+{
+    const char *signal = options_text(line, "signal"), *every = options_text(line, "every");
+    settings->on_oom = options_is(line, "on-oom", "ignore") ? "ignore" : "snapshot";
+    settings->signal = signal ? signal_number(signal) : 0;
+    settings->start_paused = options_has(line, "start-paused");
+    if (signal && !settings->signal)
+        return command_usage(line->command, "--signal %s: no such signal; USR1, USR2 and RTMIN+1 are good ones", signal);
+    if (signal && !is_sensible(settings->signal))
+        return command_usage(line->command, "--signal %s: not this one; USR1, USR2 and RTMIN+1 are good ones", signal);
+    if (every && !duration_parse(every, &moments->every))
+        return command_usage(line->command, "--every %s: a time such as 500ms, 30s, 5m or 1h", every);
+    if (every && moments->every < EVERY_LEAST)
+        return command_usage(line->command, "--every %s: at least %dms", every, EVERY_LEAST);
+    if (every && options_has(line, "env"))
+        return command_usage(line->command, "--every is done by the command that runs the program: not with --env");
+    return EXIT_DONE;
+}
+
+/* As the recorder's setting has it; NULL: no such words. */
+static const char *stacks_of(const char *words)
+{
+    static const char *const known[] = {"native,python", "native", "python", "none"};
+    if (!words || strcmp(words, "python,native") == 0)
+        return known[0];
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(words, known[i]) == 0)
+            return known[i];
+    return NULL;
+}
+
 /* Words after the option are checked before anything starts. */
 static int read_settings(struct command_line *line, struct record_settings *settings)
 {
     const char *stacks = options_text(line, "stacks");
-    if (stacks && strstr(stacks, "python"))
-        return command_usage(line->command, "--stacks python: Python frames are not recorded by this version");
-    if (stacks && strcmp(stacks, "native") != 0 && strcmp(stacks, "none") != 0)
-        return command_usage(line->command, "--stacks %s: native or none", stacks);
+    settings->stacks = stacks_of(stacks);
+    if (!settings->stacks)
+        return command_usage(line->command, "--stacks %s: native,python, native, python or none", stacks);
     settings->output = options_text(line, "output") ? options_text(line, "output") : "snapshot.bin";
-    settings->no_stacks = stacks && strcmp(stacks, "none") == 0;
     settings->depth = options_number(line, "depth", 0);
     settings->max_entries = options_number(line, "max-entries", 0);
     settings->host = options_has(line, "host");
     settings->no_follow = options_has(line, "no-follow");
+    settings->torch_history = options_has(line, "torch-history");
     settings->sim = options_has(line, "sim");
     settings->sim_devices = options_text(line, "sim");
     if (options_has(line, "depth") && (settings->depth < 1 || settings->depth > 512))
@@ -63,7 +118,8 @@ static int read_settings(struct command_line *line, struct record_settings *sett
         return command_usage(line->command, "--max-entries: at least 1");
     if (settings->output[0] == 0 || strcmp(settings->output, "-") == 0)
         return command_usage(line->command, "-o: a file; standard output is the program's");
-    return check_sim(line, settings);
+    int status = record_allocator_read(line, settings);
+    return status ? status : check_sim(line, settings);
 }
 
 /* Better now than when the program has run for a week: all that is known of the name before the program ran. */
@@ -110,6 +166,8 @@ static int print_environment(struct record_settings *settings)
     record_env_print(&env, &text);
     if (env.remark[0])
         command_note("%s", env.remark);
+    if (env.allocator_remark[0])
+        command_note("%s", env.allocator_remark);
     fputs(text_string(&text), stdout);
     text_free(&text);
     record_env_free(&env);
@@ -137,11 +195,21 @@ static int record_program(struct record_settings *settings, struct record_job *j
         return EXIT_NOT_STARTED;
     }
     settings->ring_folder = job->ring_folder = folder;
+    struct record_watch watch = {.folder = folder, .begin = record_moments_begin, .look = record_moments_look,
+                                 .context = job->moments, .signal = settings->signal};
+    bool keeps = job->moments->every || settings->signal || strcmp(settings->on_oom, "ignore") != 0;
+    struct record_escape escape = {0};
+    record_escape_watch(&escape, keeps, &watch);
+    job->moments->ring_folder = folder;
     int status = record_env_make(settings, &env, &err);
     if (!status) {
         if (env.remark[0])
             command_note("%s", env.remark);
-        status = record_launch(job->argv, &env, settings->no_follow, &job->run, &err);
+        if (env.allocator_remark[0])
+            command_note("%s", env.allocator_remark);
+        if (record_env_is_nested())
+            command_note("this is itself being recorded: the events of %s go to this recording alone", job->argv[0]);
+        status = record_launch(job->argv, &env, settings->no_follow, &watch, &job->run, &err);
     }
     record_env_free(&env);
     if (status)
@@ -154,15 +222,20 @@ static int record_program(struct record_settings *settings, struct record_job *j
             return say_not_started(job->argv[0], job->run.exec_error);
         command_note("CUDAMEM_DISABLE is set: nothing was recorded");
     } else {
+        record_escape_tell(&escape);
         record_collect(job);
     }
+    record_escape_free(&escape);
     return record_end_like(&job->run);
 }
 
 static int run_record(struct command_line *line)
 {
     struct record_settings settings = {0};
+    struct record_moments moments = {0};
     int status = read_settings(line, &settings);
+    if (!status)
+        status = read_moments(line, &settings, &moments);
     if (status)
         return status;
     if (options_has(line, "env"))
@@ -176,8 +249,14 @@ static int run_record(struct command_line *line)
         .output = settings.output,
         .argv = line->arguments,
         .keep_args = options_has(line, "keep-args"),
+        .torch_history = options_has(line, "torch-history"),
+        .moments = &moments,
     };
-    return record_program(&settings, &job);
+    moments.output = settings.output;
+    moments.keep_arguments = job.keep_args ? job.argv : NULL;
+    status = record_program(&settings, &job);
+    record_moments_free(&moments);
+    return status;
 }
 
 const struct command command_record = {

@@ -1,9 +1,12 @@
-/* cudamem replay: the requests of a recording under its own and other settings.  Uses analyze, render and base. */
+/* cudamem replay: the requests of a recording under its own and other settings.  Uses analyze, render, alloc and base. */
+#include "alloc/settings.h"
 #include "analyze/replay.h"
 #include "tools/command.h"
 #include "tools/load.h"
 #include "tools/replay_options.h"
 #include "tools/replay_out.h"
+
+#include <string.h>
 
 static const struct option_spec replay_options[] = {
     {"conf", 0, "SETTINGS", OPTION_TEXT, "as PYTORCH_CUDA_ALLOC_CONF; may be repeated (default: the recorded ones)"},
@@ -28,10 +31,17 @@ struct session {
     bool exact; /* all devices are */
 };
 
+static enum replay_shown shown_places(const struct session *session)
+{
+    if (session->load.snapshot->process_count > 1)
+        return REPLAY_SHOWS_PROCESS;
+    return session->place_count > 1 || emitter_is_json(session->emitter) ? REPLAY_SHOWS_DEVICE : REPLAY_SHOWS_NO_PLACE;
+}
+
 static int verify_place(struct session *session, const struct replay_plan *plan, const struct replay_place *place)
 {
     const struct replay_trial recorded = {NULL, session->options.limit, session->options.limit_entry};
-    bool several = session->place_count > 1;
+    bool several = session->place_count > 1, has_processes = session->load.snapshot->process_count > 1;
     struct replay_result result;
     struct error err = {0};
     if (replay_plan_run(plan, &recorded, &result, &err))
@@ -39,7 +49,11 @@ static int verify_place(struct session *session, const struct replay_plan *plan,
     session->exact &= result.exact && !result.ambiguous[0];
     if (several && emitter_is_json(session->emitter)) {
         emitter_begin_object(session->emitter, NULL, NULL);
+        if (has_processes)
+            emitter_count(session->emitter, "process", place->process);
         emitter_count(session->emitter, "device", place->device);
+    } else if (has_processes) {
+        emitter_note(session->emitter, "process %u, device %u:", place->process, place->device);
     } else if (several) {
         emitter_note(session->emitter, "device %u:", place->device);
     }
@@ -55,13 +69,13 @@ static int table_place(struct session *session, const struct replay_plan *plan, 
 {
     struct error err = {0};
     size_t count = 0;
-    bool shows_place = session->place_count > 1 || emitter_is_json(session->emitter);
+    enum replay_shown shown = shown_places(session);
     const struct option_given *given = options_nth(session->line, "conf", count);
     do {
         const struct replay_trial trial = {given ? given->text : NULL, session->options.limit, session->options.limit_entry};
         if (replay_plan_run(plan, &trial, result, &err))
-            return command_error(err.status == STATUS_USAGE ? "--conf" : session->load.file, &err);
-        replay_out_row(session->emitter, shows_place ? place : NULL, trial.conf, result);
+            return command_error(session->load.file, &err);
+        replay_out_row(session->emitter, shown, place, trial.conf, result);
         given = options_nth(session->line, "conf", ++count);
     } while (given);
     return EXIT_DONE;
@@ -70,14 +84,17 @@ static int table_place(struct session *session, const struct replay_plan *plan, 
 static int replay_places(struct session *session, struct replay_result *results)
 {
     bool verify = options_has(session->line, "verify");
+    const uint64_t said = session->options.limit;
     int status = EXIT_DONE;
     for (size_t i = 0; i < session->place_count && !status; i++) {
         struct replay_plan *plan;
         struct error err = {0};
         session->options.process = session->places[i].process;
         session->options.device = session->places[i].device;
+        if (said == REPLAY_NO_LIMIT)
+            session->options.limit = replay_recorded_limit(session->load.snapshot, session->places[i].process);
         if (replay_plan_new(session->load.snapshot, &session->options, &plan, &err))
-            return command_error(session->load.file, &err);
+            return replay_options_error(&session->load, &err);
         status = verify ? verify_place(session, plan, &session->places[i])
                         : table_place(session, plan, &session->places[i], &results[i]);
         replay_plan_free(plan);
@@ -91,7 +108,7 @@ static int session_out(struct session *session)
     struct replay_result results[REPLAY_PLACES];
     bool verify = options_has(session->line, "verify"), several = session->place_count > 1;
     if (!verify)
-        replay_out_begin(emitter, several);
+        replay_out_begin(emitter, shown_places(session));
     else if (several && emitter_is_json(emitter))
         emitter_begin_list(emitter, "devices", NULL);
     int status = replay_places(session, results);
@@ -106,13 +123,49 @@ static int session_out(struct session *session)
     return EXIT_DONE;
 }
 
+/* PyTorch reads a number below 0 as the largest there is: hardly what was meant. */
+static bool has_negative(const char *conf)
+{
+    for (const char *minus = strchr(conf, '-'); minus; minus = strchr(minus + 1, '-'))
+        if (minus > conf && strchr(":,[ ", minus[-1]))
+            return true;
+    return false;
+}
+
+static int check_settings(const struct command_line *line)
+{
+    const struct option_given *given;
+    struct settings settings;
+    struct error err = {0};
+    for (size_t i = 0; (given = options_nth(line, "conf", i)); i++) {
+        settings_init(&settings);
+        if (settings_parse(&settings, given->text, &err))
+            return command_usage(line->command, "--conf %.80s: %s", given->text, err.message);
+        if (has_negative(given->text))
+            return command_usage(line->command, "--conf %.80s: PyTorch takes a number below 0 for the largest there is; for no "
+                                 "bound leave the setting out", given->text);
+    }
+    return EXIT_DONE;
+}
+
 static int session_begin(struct session *session)
 {
     const struct command_line *line = session->line;
     if (options_has(line, "verify") && options_has(line, "conf"))
         return command_usage(line->command, "--verify is about the recorded settings, without --conf");
-    int status = replay_options_limit(line, &session->options);
+    int status = check_settings(line);
+    if (!status)
+        status = replay_options_limit(line, &session->options);
     return status ? status : replay_options_pools(line, &session->options);
+}
+
+/* What can be said only when the file is read. */
+static int session_check(const struct session *session)
+{
+    if (options_has(session->line, "verify") && session->load.moment != session->load.snapshot->entries.count)
+        return command_usage(session->line->command, "--verify is about the whole recording, without @%.80s",
+                             session->load.moment_text);
+    return replay_options_check(session->line, &session->load, &session->options);
 }
 
 static int replay_command(struct command_line *line)
@@ -126,7 +179,11 @@ static int replay_command(struct command_line *line)
         return status;
     session.options.moment = session.load.moment;
     session.place_count = replay_options_places(&session.load, session.places);
-    status = command_open_output(line, CONTENT_TEXT, NULL, &output);
+    if (session.place_count == REPLAY_PLACES)
+        command_note("%s: no more than %d devices of processes are replayed", session.load.file, REPLAY_PLACES);
+    status = session_check(&session);
+    if (!status)
+        status = command_open_output(line, CONTENT_TEXT, NULL, &output);
     if (!status) {
         struct emitter_options emitter_options = command_emitter_options(line);
         session.emitter = emitter_new(output, &emitter_options);

@@ -57,8 +57,12 @@ static int stats_run(struct command_line *line)
     struct error err = {0};
     struct statistics_list list = {0};
     struct output *output = NULL;
-    if (statistics_collect(load.snapshot, load.state, replay_statistics, &replay, &list, &err))
+    if (!load.is_part)
+        status = replay_options_check(line, &load, &replay);
+    if (!status && statistics_collect(load.snapshot, load.state, replay_statistics, &replay, &list, &err))
         status = command_error(load.file, &err);
+    if (!status)
+        replay_options_tell_refuted(line, &load, &list);
     if (!status)
         status = command_open_output(line, CONTENT_TEXT, NULL, &output);
     if (!status) {

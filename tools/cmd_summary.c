@@ -9,6 +9,7 @@
 #include "tools/statistics_out.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static const struct option_spec summary_options[] = {
 /* What the lines under several tables need of each file. */
 struct summary_line {
     char *file, *host;
-    int64_t rank;
+    int64_t rank, pid;
     struct statistics set;
 };
 
@@ -35,6 +36,7 @@ struct summary {
     struct emitter *emitter;
     struct summary_line *lines;
     size_t count, capacity;
+    bool has_processes; /* some file holds several */
 };
 
 static int remember(struct summary *summary, const struct load *load, const struct statistics *set)
@@ -47,9 +49,21 @@ static int remember(struct summary *summary, const struct load *load, const stru
     memset(added, 0, sizeof(*added));
     added->set = *set;
     added->rank = process ? process->rank : -1;
+    added->pid = process ? process->pid : 0;
+    summary->has_processes |= snapshot->process_count > 1;
     added->file = strdup(load->file);
     added->host = strdup(process ? snapshot_content_text(snapshot, process->host, NULL) : "");
     return added->file && added->host ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+/* Whose table it is, of a file with several processes. */
+static void process_out(struct emitter *emitter, const struct load *load, uint16_t number)
+{
+    const struct process *process = &load->snapshot->processes[number];
+    char rank[32] = "";
+    if (process->rank >= 0)
+        snprintf(rank, sizeof(rank), ", rank %" PRId64, process->rank);
+    emitter_note(emitter, "%s: process %u%s, pid %" PRId64, load->file, number, rank, process->pid);
 }
 
 static int table_out(struct summary *summary, const struct load *load, const struct statistics *set)
@@ -58,7 +72,9 @@ static int table_out(struct summary *summary, const struct load *load, const str
         return STATUS_OK;
     struct text text = {0};
     summary_text(set, options_has(summary->line, "abbreviated"), &text);
-    if (summary->line->argument_count > 1)
+    if (load->snapshot->process_count > 1)
+        process_out(summary->emitter, load, set->process);
+    else if (summary->line->argument_count > 1)
         emitter_note(summary->emitter, "%s", load->file);
     emitter_verbatim(summary->emitter, text_string(&text), text.length);
     bool failed = text_failed(&text);
@@ -78,7 +94,13 @@ static int file_out(struct summary *summary, const char *argument)
         exit_status = load_open(summary->line, argument, options_has(summary->line, "no-traces") ? LOAD_STATE | LOAD_NO_TRACES : LOAD_STATE, &load);
     if (exit_status)
         return exit_status;
+    if (!load.is_part && (exit_status = replay_options_check(summary->line, &load, &replay))) {
+        load_close(&load);
+        return exit_status;
+    }
     int status = statistics_collect(load.snapshot, load.state, replay_statistics, &replay, &list, &err);
+    if (!status)
+        replay_options_tell_refuted(summary->line, &load, &list);
     if (!status && emitter_is_json(summary->emitter)) {
         emitter_begin_object(summary->emitter, NULL, NULL);
         statistics_out(summary->emitter, &load, &list, NULL);
@@ -110,14 +132,35 @@ static void stat_out(struct emitter *emitter, const struct statistics *set, enum
     emitter_size(emitter, NULL, number < 0 ? 0 : (uint64_t)number);
 }
 
+static int64_t peak_reserved(const struct summary_line *line)
+{
+    return line->set.values.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak;
+}
+
+/* "max" and "min" for the peaks at both ends, if they differ. */
+static const char *standing(const struct summary *summary, const struct summary_line *line)
+{
+    int64_t most = peak_reserved(line), least = most;
+    for (size_t i = 0; i < summary->count; i++) {
+        int64_t other = peak_reserved(&summary->lines[i]);
+        most = other > most ? other : most;
+        least = other < least ? other : least;
+    }
+    if (most == least)
+        return NULL;
+    return peak_reserved(line) == most ? "max" : peak_reserved(line) == least ? "min" : NULL;
+}
+
 /* One line a rank (or file): several files are compared at a glance. */
 static void lines_out(struct summary *summary)
 {
     static const struct emitter_column columns[] = {
-        {"rank", NULL, EMITTER_NUMBER},       {"host", NULL, EMITTER_STRING},
-        {"device", NULL, EMITTER_NUMBER},     {"allocated", NULL, EMITTER_NUMBER},
-        {"peak_allocated", NULL, EMITTER_NUMBER}, {"reserved", NULL, EMITTER_NUMBER},
-        {"peak_reserved", NULL, EMITTER_NUMBER},  {"ooms", NULL, EMITTER_NUMBER},
+        {"rank", NULL, EMITTER_NUMBER},           {"pid", NULL, EMITTER_NUMBER},
+        {"host", NULL, EMITTER_STRING},
+        {"process", NULL, EMITTER_NUMBER},        {"device", NULL, EMITTER_NUMBER},
+        {"allocated", NULL, EMITTER_NUMBER},      {"peak_allocated", NULL, EMITTER_NUMBER},
+        {"reserved", NULL, EMITTER_NUMBER},       {"peak_reserved", NULL, EMITTER_NUMBER},
+        {"peak_is", NULL, EMITTER_STRING},        {"ooms", NULL, EMITTER_NUMBER},
         {"lost_entries", NULL, EMITTER_NUMBER},   {"file", NULL, EMITTER_STRING},
     };
     struct emitter *emitter = summary->emitter;
@@ -129,12 +172,18 @@ static void lines_out(struct summary *summary)
             emitter_integer(emitter, NULL, line->rank);
         else
             emitter_absent(emitter, NULL);
+        if (line->pid)
+            emitter_integer(emitter, NULL, line->pid);
+        else
+            emitter_absent(emitter, NULL);
         emitter_text(emitter, NULL, *line->host ? line->host : NULL);
+        emitter_count(emitter, NULL, line->set.process);
         emitter_count(emitter, NULL, line->set.device);
         stat_out(emitter, &line->set, MEMORY_STAT_ALLOCATED_BYTES, false);
         stat_out(emitter, &line->set, MEMORY_STAT_ALLOCATED_BYTES, true);
         stat_out(emitter, &line->set, MEMORY_STAT_RESERVED_BYTES, false);
         stat_out(emitter, &line->set, MEMORY_STAT_RESERVED_BYTES, true);
+        emitter_text(emitter, NULL, standing(summary, line));
         if (line->set.bounds.num_ooms == STATISTICS_AT_LEAST)
             emitter_lower_bound(emitter);
         emitter_integer(emitter, NULL, line->set.values.num_ooms);
@@ -159,7 +208,7 @@ static int summary_run(struct command_line *line)
     for (size_t i = 0; i < (line->argument_count ? line->argument_count : 1) && !status; i++)
         status = file_out(&summary, line->argument_count ? line->arguments[i] : NULL);
     emitter_end(summary.emitter);
-    if (!status && (line->argument_count > 1 || emitter_is_json(summary.emitter)))
+    if (!status && (line->argument_count > 1 || summary.has_processes || emitter_is_json(summary.emitter)))
         lines_out(&summary);
     for (size_t i = 0; i < summary.count; i++) {
         free(summary.lines[i].file);

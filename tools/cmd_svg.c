@@ -21,6 +21,7 @@ static const struct option_spec svg_options[] = {
     {"size", 0, "MIN..MAX", OPTION_SELECTION, "only blocks of sizes in this range"},
     {"stack", 0, "REGEX", OPTION_SELECTION, "only stacks with a matching frame"},
     {"not-stack", 0, "REGEX", OPTION_SELECTION, "only stacks without one"},
+    {"annotation", 0, "REGEX", OPTION_SELECTION, "only blocks made in a range whose name matches"},
     {"frames", 0, "user|all", OPTION_SELECTION, "user: leave out the frameworks' own frames", "user|all"},
     OPTIONS_END,
 };

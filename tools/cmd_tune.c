@@ -6,6 +6,7 @@
 #include "tools/load.h"
 #include "tools/progress.h"
 #include "tools/replay_options.h"
+#include "tools/replay_out.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ static const struct option_spec tune_options[] = {
     {"retries", "retries", EMITTER_NUMBER}, {"ooms", "OOMs", EMITTER_NUMBER}, {"fits", "fits", EMITTER_NUMBER}
 
 static const struct emitter_column columns[] = {CONF(EMITTER_STRING), NUMBERS};
+static const struct emitter_column columns_json[] = {CONF(EMITTER_STRING), NUMBERS, {"at_least", NULL, EMITTER_LIST}};
 /* On a terminal: settings are long and must be whole, so they stand below. */
 static const struct emitter_column columns_wide[] = {NUMBERS, CONF(EMITTER_LIST)};
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -44,6 +46,17 @@ struct report {
     struct tune_result result;
     uint64_t rows;
 };
+
+/* What was recorded is known: the recording is reproduced as far as it goes. */
+static bool is_known(const struct tune_result *result)
+{
+    return result->recorded.events && !result->recorded.difference[0];
+}
+
+static uint64_t peak_reserved(const struct replay_result *result)
+{
+    return (uint64_t)result->stats.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak;
+}
 
 static bool is_limited(const struct report *report)
 {
@@ -71,9 +84,18 @@ static void numbers_out(struct emitter *emitter, const struct tune_row *row)
     emitter_size(emitter, "fragmentation_waste_bytes", row->replay.fragmentation_waste);
     emitter_integer(emitter, "device_allocs", stats->num_device_alloc);
     emitter_count_delta(emitter, "extra_device_calls", row->extra_calls);
-    emitter_integer(emitter, "retries", stats->num_alloc_retries);
+    replay_out_retries(emitter, "retries", &row->replay);
     emitter_integer(emitter, "ooms", stats->num_ooms);
     emitter_bool(emitter, "fits", row->fits);
+    if (emitter_is_json(emitter))
+        replay_out_at_least(emitter, &row->replay, false);
+}
+
+/* The recorded settings, predicted like the others: not what was recorded. */
+static const char *baseline_name(const struct tune_result *result)
+{
+    bool is_default = result->recorded.approximate && !result->recorded.lost_beginning;
+    return is_default ? replay_options_own_name(&result->recorded) : "(recorded settings)";
 }
 
 static void fields_out(struct emitter *emitter, const char *name, const struct tune_row *row)
@@ -92,10 +114,13 @@ static void fields_out(struct emitter *emitter, const char *name, const struct t
 static void table_out(struct emitter *emitter, const struct report *report)
 {
     const struct tune_result *result = &report->result;
-    emitter_begin_table(emitter, "results", NULL, emitter_is_aligned(emitter) ? columns_wide : columns, COLUMNS);
+    if (emitter_is_json(emitter))
+        emitter_begin_table(emitter, "results", NULL, columns_json, COLUMNS + 1);
+    else
+        emitter_begin_table(emitter, "results", NULL, emitter_is_aligned(emitter) ? columns_wide : columns, COLUMNS);
     if (!emitter_is_json(emitter)) {
         emitter_row(emitter);
-        fields_out(emitter, replay_options_own_name(&result->baseline.replay), &result->baseline);
+        fields_out(emitter, baseline_name(result), &result->baseline);
     }
     for (size_t i = 0; i < result->count && i < report->rows; i++) {
         const struct tune_row *row = &result->rows[i];
@@ -139,8 +164,12 @@ static void json_out(struct emitter *emitter, const struct report *report, const
     least_out(emitter, "smallest_limit_bytes", "smallest_limit_conf", result->least_limit, result->least_limit_conf);
     least_out(emitter, "smallest_peak_bytes", "smallest_peak_conf", result->least_peak, result->least_conf);
     emitter_count(emitter, "recorded_ooms", result->recorded_ooms);
-    emitter_bool(emitter, "approximate", result->baseline.replay.approximate);
-    emitter_text(emitter, "ambiguous", result->baseline.replay.ambiguous);
+    if (is_known(result))
+        emitter_size(emitter, "recorded_peak_reserved_bytes", peak_reserved(&result->recorded));
+    else
+        emitter_absent(emitter, "recorded_peak_reserved_bytes");
+    emitter_bool(emitter, "exact", result->recorded.exact);
+    replay_out_facts(emitter, &result->recorded, true);
 }
 
 static void add_change(struct text *text, const char *what, int64_t before, int64_t now)
@@ -189,10 +218,14 @@ static void verdict_out(struct emitter *emitter, const struct report *report)
     } else if (is_limited(report) && !result->fits) {
         emitter_note(emitter, "nothing fits in %s: some request fails under each of the %zu settings tried",
                      size_format(report->options.limit, size), result->tried);
-        emitter_note(emitter, "it fits in about %s, perhaps in less, with %s",
-                     size_format(result->least_limit, size), shown(result->least_limit_conf));
-        emitter_note(emitter, "the smallest peak of some setting without a limit is %s: %s",
-                     size_format(result->least_peak, size), shown(result->least_conf));
+        if (result->least_limit_conf)
+            emitter_note(emitter, "it fits in about %s, perhaps in less, with %s",
+                         size_format(result->least_limit, size), shown(result->least_limit_conf));
+        if (result->least_conf)
+            emitter_note(emitter, "the smallest peak of some setting without a limit is %s: %s",
+                         size_format(result->least_peak, size), shown(result->least_conf));
+        else
+            emitter_note(emitter, "nor is the device large enough");
     } else {
         emitter_note(emitter, "the recorded settings are already %s of %zu tried%s",
                      result->count ? "within 1% of the best" : "the best", result->tried,
@@ -200,19 +233,29 @@ static void verdict_out(struct emitter *emitter, const struct report *report)
     }
 }
 
+/* Rows are predictions, the first one as well: without the recording's limit other requests fail, or none. */
+static void failures_out(struct emitter *emitter, const struct report *report)
+{
+    const struct tune_result *result = &report->result;
+    int64_t predicted = result->baseline.replay.stats.num_ooms;
+    if (!result->recorded_ooms || is_limited(report))
+        return;
+    emitter_note(emitter, "%" PRIu64 " request%s failed in the recording, under a limit that it does not tell; without it %"
+                 PRId64 " would fail; --memory-limit finds settings that avoid it", result->recorded_ooms,
+                 replay_out_plural(result->recorded_ooms), predicted);
+}
+
 static void notes_out(struct emitter *emitter, const struct report *report)
 {
     const struct tune_result *result = &report->result;
-    const struct replay_result *replay = &result->baseline.replay;
-    emitter_note(emitter, "recorded: %s", shown(result->baseline.conf));
-    if (replay->approximate)
-        emitter_note(emitter, "approximate: %s", replay_options_approximate(replay));
-    if (replay->ambiguous[0])
-        emitter_note(emitter, "ambiguous: what the pools did fits the recording in several ways; tell %s",
-                     replay->ambiguous);
-    if (result->recorded_ooms && !is_limited(report))
-        emitter_note(emitter, "%" PRIu64 " requests failed in the recording; --memory-limit finds settings that avoid "
-                     "it", result->recorded_ooms);
+    char size[SIZE_TEXT];
+    if (is_known(result))
+        emitter_note(emitter, "recorded: %s; the peak reserved was %s", shown(result->baseline.conf),
+                     size_format(peak_reserved(&result->recorded), size));
+    else
+        emitter_note(emitter, "recorded: %s", shown(result->baseline.conf));
+    replay_out_notes(emitter, &result->recorded, true);
+    failures_out(emitter, report);
 }
 
 static int report_out(struct emitter *emitter, const struct report *report)
@@ -244,7 +287,7 @@ static int search(struct report *report)
     progress_start("trying settings", TUNE_MOST);
     int status = tune_run(report->load.snapshot, &options, &report->result, &err);
     progress_stop();
-    return status ? command_error(report->load.file, &err) : EXIT_DONE;
+    return status ? replay_options_error(&report->load, &err) : EXIT_DONE;
 }
 
 static int write_out(const struct command_line *line, const struct report *report)
@@ -276,7 +319,11 @@ static int tune_command(struct command_line *line)
     if (status)
         return status;
     replay_options_device(&report.load, &report.options);
-    status = search(&report);
+    status = load_one_process(line, &report.load);
+    if (!status)
+        status = replay_options_check(line, &report.load, &report.options);
+    if (!status)
+        status = search(&report);
     if (!status) {
         status = write_out(line, &report);
         tune_free(&report.result);

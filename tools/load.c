@@ -223,3 +223,11 @@ void load_close(struct load *load)
     free(load->moment_text);
     memset(load, 0, sizeof(*load));
 }
+
+int load_one_process(const struct command_line *line, const struct load *load)
+{
+    if (load->snapshot->process_count < 2)
+        return EXIT_DONE;
+    return command_usage(line->command, "%s holds %zu processes, and this works on one: name the file of that one",
+                         load_shown(load->file), load->snapshot->process_count);
+}

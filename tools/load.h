@@ -42,4 +42,7 @@ struct load {
 int load_open(const struct command_line *line, const char *argument, unsigned flags, struct load *load);
 void load_close(struct load *load);
 
+/* For commands that work on one process: 0, or EXIT_USAGE after a line if the file holds several. */
+int load_one_process(const struct command_line *line, const struct load *load);
+
 #endif

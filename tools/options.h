@@ -60,6 +60,7 @@ struct option_spec {
      "alloc|free_requested|free_completed|segment_alloc|segment_free|segment_map|segment_unmap|snapshot|oom"},   \
     {"stack", 0, "REGEX", OPTION_SELECTION, "only stacks with a matching frame"},                                \
     {"not-stack", 0, "REGEX", OPTION_SELECTION, "only stacks without one"},                                      \
+    {"annotation", 0, "REGEX", OPTION_SELECTION, "only what was done in a range whose name matches"},            \
     {"frames", 0, "user|all", OPTION_SELECTION, "user: leave out the frameworks' own frames", "user|all"}
 #define OPTIONS_END {NULL}
 

@@ -1,25 +1,22 @@
-/* Ring files become snapshot files.  Uses format, symbol, snapshot and base. */
+/* Ring files become snapshot files.  Uses snapshot, analyze, base and tools/ring_snapshot.h. */
 #include "tools/record_collect.h"
 
-#include "base/output.h"
+#include "analyze/statistics.h"
 #include "base/size.h"
 #include "base/text.h"
-#include "format/format.h"
 #include "snapshot/snapshot.h"
-#include "symbol/symbolize.h"
 #include "tools/command.h"
 #include "tools/record_folder.h"
+#include "tools/record_names.h"
 #include "tools/record_program.h"
+#include "tools/ring_snapshot.h"
+#include "tools/torch_history.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#define COLLECT_NAMES 1000 /* tried for files of one name */
 
 /* What the closing lines tell. */
 struct tally {
@@ -30,101 +27,25 @@ struct tally {
     bool incomplete;
 };
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-char *record_output_name(const char *pattern, const char *program, int64_t pid, int64_t rank, const char *host,
-                         bool with_pid)
-{
-    struct text name = {0};
-    for (const char *c = pattern; *c; c++) {
-        if (*c != '%' || !c[1]) {
-            text_char(&name, *c);
-            continue;
-        }
-        switch (*++c) {
-        case 'p': text_printf(&name, "%" PRId64, pid); break;
-        case 'r': text_printf(&name, "%" PRId64, rank < 0 ? 0 : rank); break;
-        case 'h': text_add(&name, host); break;
-        case 'n': text_add(&name, last_part(program)); break;
-        case '%': text_char(&name, '%'); break;
-        default:
-            text_char(&name, '%');
-            text_char(&name, *c);
-        }
-    }
-    if (with_pid) {
-        const char *whole = text_string(&name);
-        const char *dot = strrchr(last_part(whole), '.');
-        struct text longer = {0};
-        size_t stem = dot && dot != last_part(whole) ? (size_t)(dot - whole) : strlen(whole);
-        text_append(&longer, whole, stem);
-        text_printf(&longer, ".%" PRId64 "%s", pid, whole + stem);
-        text_free(&name);
-        name = longer;
-    }
-    char *result = text_failed(&name) ? NULL : strdup(text_string(&name));
-    text_free(&name);
-    return result;
-}
-
-static bool name_tells_apart(const char *pattern)
-{
-    for (const char *c = pattern; *c; c++)
-        if (*c == '%' && c[1] && *++c == 'p')
-            return true;
-    return false;
-}
-
-/* What has the name already is kept; only a regular file is in the way. */
-static int keep_old(const char *path, struct error *err)
-{
-    struct stat facts;
-    char *old = NULL;
-    if (lstat(path, &facts) || !S_ISREG(facts.st_mode))
-        return STATUS_OK;
-    if (asprintf(&old, "%s.old", path) < 0)
-        return error_no_memory(err);
-    int status = rename(path, old) ? error_set(err, STATUS_OUTPUT, "%s cannot be kept as %s: %s", path, old,
-                                                strerror(errno)) : STATUS_OK;
-    free(old);
-    return status;
-}
-
-static int write_snapshot(const struct snapshot *snapshot, const char *path, struct error *err)
-{
-    struct output *output;
-    int status = output_open(path, &output, err);
-    if (status)
-        return status;
-    status = format_write(snapshot, "bin", NULL, output, err);
-    if (!status)
-        status = keep_old(path, err);
-    if (status)
-        output_abandon(output);
-    else
-        status = output_commit(output, err);
-    return status;
-}
-
 static void count_snapshot(const struct snapshot *snapshot, const char *path, struct tally *tally)
 {
     char size[SIZE_TEXT];
     bool first = tally->files++ == 0;
     tally->incomplete |= snapshot->processes[0].incomplete;
     tally->entries += snapshot->entries.count;
-    for (size_t i = 0; i < snapshot->device_count; i++) {
-        const struct device *device = &snapshot->devices[i];
-        int64_t peak = device->stats.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak;
-        tally->lost += device->lost_entries;
-        tally->ooms += device->has_stats ? (uint64_t)device->stats.num_ooms : 0;
-        if (first && device->has_stats)
-            text_printf(&tally->peaks, "%sdevice %u %s", tally->peaks.length ? ", " : "", (unsigned)device->ordinal,
-                        size_format((uint64_t)peak, size));
+    struct statistics_list list;
+    bool is_known = statistics_collect(snapshot, &snapshot->end, NULL, NULL, &list, NULL) == STATUS_OK;
+    for (size_t i = 0; i < snapshot->device_count; i++)
+        tally->lost += snapshot->devices[i].lost_entries;
+    for (size_t i = 0; is_known && i < list.count; i++) {
+        const struct memory_stats *stats = &list.items[i].values;
+        tally->ooms += (uint64_t)stats->num_ooms;
+        if (first && snapshot->device_count)
+            text_printf(&tally->peaks, "%sdevice %u %s", tally->peaks.length ? ", " : "", (unsigned)list.items[i].device,
+                        size_format((uint64_t)stats->kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak, size));
     }
+    if (is_known)
+        statistics_free(&list);
     if (first)
         tally->first = strdup(path);
 }
@@ -137,14 +58,8 @@ static void add_facts(struct snapshot *snapshot, const struct record_job *job)
     process->exit_status = job->run.status;
     if (process->end_time <= 0)
         process->end_time = job->run.end;
-    if (!job->keep_args)
-        return;
-    struct text arguments = {0};
-    for (char **argument = job->argv; *argument; argument++)
-        text_append(&arguments, *argument, strlen(*argument) + (argument[1] ? 1 : 0));
-    if (!text_failed(&arguments))
-        process->arguments = snapshot_string(snapshot, text_string(&arguments), arguments.length);
-    text_free(&arguments);
+    if (job->keep_args)
+        ring_snapshot_arguments(snapshot, job->argv);
 }
 
 /* The ring's own process keeps its ring if it cannot be turned into a snapshot: it can be read as it is. */
@@ -153,18 +68,15 @@ static bool collect_ring(const struct record_job *job, const struct record_file 
 {
     struct snapshot *snapshot = NULL;
     struct error err = {0};
-    if (format_read(ring->path, NULL, &snapshot, &err)) {
+    if (ring_snapshot_read(ring->path, &snapshot, &err)) {
         command_error(ring->path, &err);
         return false;
     }
+    if (job->torch_history && !torch_history_join(ring->path, ring->pid, "end", &snapshot))
+        torch_history_explain(ring->path, ring->pid);
     add_facts(snapshot, job);
-    int status = symbolize_snapshot(snapshot, NULL, &err);
-    if (status)
-        command_error(ring->path, &err); /* names can be looked up later */
-    const struct process *process = &snapshot->processes[0];
-    char *name = record_output_name(job->output, snapshot_content_text(snapshot, process->program, NULL), process->pid,
-                                    process->rank, snapshot_content_text(snapshot, process->host, NULL), with_pid);
-    status = name ? write_snapshot(snapshot, name, &err) : error_no_memory(&err);
+    char *name = ring_snapshot_name(snapshot, job->output, with_pid, NULL);
+    int status = name ? ring_snapshot_write(snapshot, name, &err) : error_no_memory(&err);
     if (status) {
         command_error(NULL, &err); /* the message names the file */
         command_note("the recording is kept as it is, readable by every command: %s", ring->path);
@@ -177,20 +89,23 @@ static bool collect_ring(const struct record_job *job, const struct record_file 
     return status == STATUS_OK;
 }
 
-/* The one that gets the plain name: the program's own process, else the only one there is. */
-static size_t choose_first(const struct record_file *rings, size_t count, pid_t program)
+/* The one that gets the plain name: the program's own process, one whose moments have it, else the only one there is. */
+static size_t choose_first(const struct record_job *job, const struct record_file *rings, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (rings[i].pid == program)
-            return i;
+    int64_t wanted[2] = {job->run.pid, job->moments ? job->moments->plain : 0};
+    for (size_t turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < count; i++)
+            if (rings[i].pid == wanted[turn])
+                return i;
     return count == 1 ? 0 : SIZE_MAX;
 }
 
 static bool collect_rings(const struct record_job *job, const struct record_file *rings, size_t count,
                           struct tally *tally)
 {
-    bool all = true, told_apart = name_tells_apart(job->output);
-    size_t first = choose_first(rings, count, job->run.pid);
+    bool all = true, told_apart = ring_name_tells_apart(job->output);
+    bool *unique = record_names_unique(rings, count, job->output);
+    size_t first = choose_first(job, rings, count);
     for (size_t turn = 0; turn <= count; turn++) { /* the first one first */
         size_t i = turn == 0 ? first : turn - 1;
         if (i >= count || (turn > 0 && i == first))
@@ -201,8 +116,9 @@ static bool collect_rings(const struct record_job *job, const struct record_file
             all = false;
             continue;
         }
-        all &= collect_ring(job, &rings[i], i != first && !told_apart, tally);
+        all &= collect_ring(job, &rings[i], i != first && !told_apart && !(unique && unique[i]), tally);
     }
+    free(unique);
     tally->processes = count;
     return all;
 }
@@ -228,8 +144,9 @@ static bool write_empty(const struct record_job *job, struct tally *tally)
     process->program = snapshot_string(snapshot, job->argv[0], strlen(job->argv[0]));
     process->host = snapshot_string(snapshot, host, strlen(host));
     add_facts(snapshot, job);
-    char *name = record_output_name(job->output, job->argv[0], job->run.pid, -1, host, false);
-    int status = name ? write_snapshot(snapshot, name, &err) : error_no_memory(&err);
+    char *name = ring_name_make(&(struct ring_name){.pattern = job->output, .program = job->argv[0], .host = host,
+                                                    .pid = job->run.pid, .rank = -1});
+    int status = name ? ring_snapshot_write(snapshot, name, &err) : error_no_memory(&err);
     if (status)
         command_error(NULL, &err);
     else
@@ -246,6 +163,14 @@ static bool has_mark(const struct record_job *job, const char *word)
     bool any = record_folder_marks(job->ring_folder, word, &files, &count, NULL) == STATUS_OK && count > 0;
     record_files_free(files, count);
     return any;
+}
+
+static void print_moments(const struct record_moments *moments)
+{
+    char more[48] = "";
+    if (moments->files > 1)
+        snprintf(more, sizeof(more), " and %zu more", moments->files - 1);
+    command_note("states kept on the way: %s%s", moments->first ? moments->first : "", more);
 }
 
 static void print_lines(const struct tally *tally)
@@ -277,6 +202,8 @@ void record_collect(const struct record_job *job)
     size_t count = 0;
     struct error err = {0};
     bool failed = has_mark(job, "failed"), unseen = has_mark(job, "unseen");
+    if (job->moments)
+        record_moments_end(job->moments);
     if (record_folder_rings(job->ring_folder, &rings, &count, &err)) {
         command_error(NULL, &err);
     } else if (count > 0) {
@@ -292,9 +219,13 @@ void record_collect(const struct record_job *job)
             command_note("0 CUDA calls seen although libcuda is mapped: none was made, or they go a way that is not "
                          "covered");
     }
+    if (job->moments && job->moments->files)
+        print_moments(job->moments);
     if (tally.files)
         print_lines(&tally);
     record_files_free(rings, count);
+    if (job->torch_history)
+        torch_history_clean(job->ring_folder);
     record_folder_remove(job->ring_folder);
     text_free(&tally.peaks);
     free(tally.first);

@@ -9,20 +9,19 @@
 #define TOOLS_RECORD_COLLECT_H
 
 #include "tools/record_launch.h"
+#include "tools/record_moments.h"
 
 struct record_job {
     const char *output;      /* as given, with % words */
     const char *ring_folder;
     char **argv;             /* of the program */
     bool keep_args;
+    bool torch_history;      /* processes leave PyTorch's own, too */
+    struct record_moments *moments; /* NULL: none are kept */
     struct record_run run;
 };
 
 /* Write the files, print the lines on stderr.  Failures are lines, too: the exit status is the program's. */
 void record_collect(const struct record_job *job);
-
-/* The name for one process; rank -1: none.  The caller frees; NULL: no memory. */
-char *record_output_name(const char *pattern, const char *program, int64_t pid, int64_t rank, const char *host,
-                         bool with_pid);
 
 #endif

@@ -24,11 +24,13 @@ static const char *const env_driver_exports[] = {
 /* Where our files are, from the folder that this command's file is in.  The build tree comes first: an installed tree
  * has no such folders. */
 #define ENV_LIBRARIES ("../" CUDAMEM_LIBDIR)
-#define ENV_HELPERS ("../" CUDAMEM_LIBEXECDIR "/cudamem")
+#define ENV_HELPERS "../" CUDAMEM_LIBEXECDIR "/cudamem"
 static const char *const env_preload_places[] = {"../src/preload", ENV_LIBRARIES, "../lib", "../lib64", "."};
 static const char *const env_forward_places[] = {"../src/preload", ENV_HELPERS, "../libexec/cudamem", "."};
 #define ENV_SIM ("../" CUDAMEM_LIBEXECDIR "/cudamem/sim")
 static const char *const env_sim_places[] = {"../src/sim", ENV_SIM, "../libexec/cudamem/sim"};
+static const char *const env_history_places[] = {"../../src/preload/history", "../src/preload/history", ENV_HELPERS "/history",
+                                                 "../libexec/cudamem/history"};
 #define PLACES(list) list, sizeof(list) / sizeof(list[0])
 
 static bool own_folder(char folder[PATH_MAX])
@@ -145,6 +147,17 @@ static void add_others(struct text *list, const char *others)
     }
 }
 
+bool record_env_is_nested(void)
+{
+    for (const char *list = getenv("LD_PRELOAD"); list && *list;) {
+        size_t length = strcspn(list, ": ");
+        if (length && is_own_library(list, length))
+            return true;
+        list += length + (list[length] != 0);
+    }
+    return false;
+}
+
 static int add_preload(struct record_env *env, const char *preload, const char *forward, struct error *err)
 {
     struct text list = {0};
@@ -161,6 +174,14 @@ static int add_preload(struct record_env *env, const char *preload, const char *
     int status = text_failed(&list) ? error_no_memory(err) : add(env, "LD_PRELOAD", text_string(&list), err);
     text_free(&list);
     return status;
+}
+
+/* NVTX asks the library that this names; another tool's stays. */
+static int add_nvtx(struct record_env *env, const char *preload, struct error *err)
+{
+    const char *set = getenv("NVTX_INJECTION64_PATH");
+    bool is_others = set && *set && !is_own_library(set, strlen(set));
+    return is_others ? STATUS_OK : add(env, "NVTX_INJECTION64_PATH", preload, err);
 }
 
 static int add_sim(const struct record_settings *settings, struct record_env *env, struct text *library_path,
@@ -192,7 +213,7 @@ static int add_settings(const struct record_settings *settings, struct record_en
     if (!status && settings->ring_folder)
         status = add(env, "CUDAMEM_RING_FOLDER", settings->ring_folder, err);
     if (!status)
-        status = add(env, "CUDAMEM_STACKS", settings->no_stacks ? "none" : "native", err);
+        status = add(env, "CUDAMEM_STACKS", settings->stacks, err);
     if (!status && settings->depth)
         status = add_number(env, "CUDAMEM_DEPTH", settings->depth, err);
     if (!status && settings->max_entries)
@@ -201,7 +222,56 @@ static int add_settings(const struct record_settings *settings, struct record_en
         status = add(env, "CUDAMEM_HOST", settings->host ? "1" : "0", err);
     if (!status)
         status = add(env, "CUDAMEM_FOLLOW", settings->no_follow ? "0" : "1", err);
+    if (!status && settings->on_oom)
+        status = add(env, "CUDAMEM_ON_OOM", settings->on_oom, err);
+    if (!status && settings->signal)
+        status = add_number(env, "CUDAMEM_SIGNAL", (uint64_t)settings->signal, err);
+    if (!status && settings->start_paused)
+        status = add(env, "CUDAMEM_START_PAUSED", "1", err);
     return status;
+}
+
+/* PyTorch hands each tensor on with its stream, unless the user says how its memory is had. */
+static int add_allocator(const struct record_settings *settings, struct record_env *env, struct error *err)
+{
+    static const char *const theirs[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+    const char *set = NULL;
+    if (!settings->caching)
+        return STATUS_OK;
+    int status = add(env, "CUDAMEM_ALLOCATOR", "caching", err);
+    if (!status && settings->conf)
+        status = add(env, "CUDAMEM_ALLOC_CONF", settings->conf, err);
+    if (!status && settings->memory_limit)
+        status = add_number(env, "CUDAMEM_MEMORY_LIMIT", settings->memory_limit, err);
+    for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]) && !set; i++)
+        if (getenv(theirs[i]) && *getenv(theirs[i]))
+            set = theirs[i];
+    if (set)
+        snprintf(env->allocator_remark, sizeof(env->allocator_remark),
+                 "%s is set and stays: PyTorch's own allocator may stand between its tensors and ours "
+                 "(backend:cudaMallocAsync hands each one on)", set);
+    else if (!status)
+        status = add(env, theirs[0], "backend:cudaMallocAsync", err);
+    return status;
+}
+
+/* Python finds our sitecustomize before the user's, which it runs. */
+static int add_history(const struct record_settings *settings, struct record_env *env, struct error *err)
+{
+    char found[PATH_MAX];
+    struct text path = {0};
+    const char *before = getenv("PYTHONPATH");
+    if (!settings->torch_history)
+        return STATUS_OK;
+    if (!find_own(PLACES(env_history_places), "sitecustomize.py", found))
+        return error_set(err, STATUS_NOT_FOUND, "--torch-history: sitecustomize.py is not installed beside this command");
+    *strrchr(found, '/') = 0;
+    text_add(&path, found);
+    if (before && *before)
+        text_printf(&path, ":%s", before);
+    int status = text_failed(&path) ? error_no_memory(err) : add(env, "PYTHONPATH", text_string(&path), err);
+    text_free(&path);
+    return status ? status : add(env, "CUDAMEM_TORCH_HISTORY", "1", err);
 }
 
 int record_env_make(const struct record_settings *settings, struct record_env *env, struct error *err)
@@ -219,10 +289,16 @@ int record_env_make(const struct record_settings *settings, struct record_env *e
     }
     if (!status)
         status = add_preload(env, preload, forwards ? forward : NULL, err);
+    if (!status)
+        status = add_nvtx(env, preload, err);
     if (!status && forwards)
         status = add(env, "CUDAMEM_DRIVER", driver, err);
     if (!status)
         status = add_settings(settings, env, err);
+    if (!status)
+        status = add_allocator(settings, env, err);
+    if (!status)
+        status = add_history(settings, env, err);
     text_free(&library_path);
     return status;
 }
@@ -240,7 +316,8 @@ void record_env_free(struct record_env *env)
 /* Of an outer recording, or of an earlier one: what we do not set must not be found. */
 static const char *const env_ours[] = {"CUDAMEM_OUTPUT", "CUDAMEM_RING_FOLDER", "CUDAMEM_STACKS", "CUDAMEM_DEPTH",
                                        "CUDAMEM_MAX_ENTRIES", "CUDAMEM_HOST", "CUDAMEM_FOLLOW", "CUDAMEM_PID",
-                                       "CUDAMEM_DRIVER"};
+                                       "CUDAMEM_ON_OOM", "CUDAMEM_SIGNAL", "CUDAMEM_START_PAUSED",
+                                       "CUDAMEM_DRIVER", "CUDAMEM_ALLOCATOR", "CUDAMEM_MEMORY_LIMIT", "CUDAMEM_TORCH_HISTORY"};
 
 int record_env_apply(const struct record_env *env, struct error *err)
 {

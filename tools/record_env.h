@@ -19,8 +19,16 @@
 struct record_settings {
     const char *output;      /* base name, for the ring's header */
     const char *ring_folder; /* NULL: the recorder chooses */
-    bool no_stacks, host, no_follow;
+    const char *stacks;      /* "native,python" or a part of it, or "none" */
+    bool host, no_follow;
     uint64_t depth, max_entries; /* 0: as the recorder likes */
+    const char *on_oom;      /* "snapshot" or "ignore" */
+    int signal;              /* that asks for a snapshot, 0: none */
+    bool start_paused;
+    bool torch_history;      /* PyTorch's own recorder, too */
+    bool caching;            /* our allocator serves memory, with: */
+    const char *conf;        /* NULL: as CUDAMEM_ALLOC_CONF has it */
+    uint64_t memory_limit;   /* 0: none */
     bool sim;
     const char *sim_devices; /* "N:SIZE" or "N", NULL: as it likes */
 };
@@ -33,10 +41,14 @@ struct record_env {
     struct record_variable *variables;
     size_t count, capacity;
     char remark[480]; /* one line for the user, or "" */
+    char allocator_remark[240]; /* the same */
 };
 
 int record_env_make(const struct record_settings *settings, struct record_env *env, struct error *err);
 void record_env_free(struct record_env *env);
+
+/* Is this process itself being recorded?  Of a recording within a recording, the inner one gets the events. */
+bool record_env_is_nested(void);
 
 /* Put them into this process's environment. */
 int record_env_apply(const struct record_env *env, struct error *err);

@@ -2,6 +2,7 @@
 #include "tools/record_folder.h"
 
 #include "base/array.h"
+#include "record/ring.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +18,6 @@
 
 #define FOLDER_TMPFS 0x01021994
 #define FOLDER_RAMFS 0x858458f6
-#define RING_NAME_END ".ring"
 
 static bool folder_is_ours(const char *path)
 {
@@ -65,14 +65,33 @@ int record_folder_make(char *path, size_t size, struct error *err)
                      strerror(errno));
 }
 
+/* What a ring file is a copy for, by its name. */
+static uint32_t copy_of(const char *name, uint32_t *number)
+{
+    static const char *const words[RING_COPIES] = {NULL, RING_COPY_OOM_WORD, RING_COPY_SIGNAL_WORD};
+    for (uint32_t copy = RING_COPY_OOM; copy < RING_COPIES; copy++) {
+        const char *word = strstr(name, words[copy]);
+        char *end = NULL;
+        unsigned long found = word ? strtoul(word + strlen(words[copy]), &end, 10) : 0;
+        if (!found || found > UINT32_MAX || strncmp(end, RING_SUFFIX, strlen(RING_SUFFIX)) != 0)
+            continue;
+        if (number)
+            *number = (uint32_t)found;
+        return copy;
+    }
+    return RING_COPY_NONE;
+}
+
+/* Of the processes, which all have ended, or are left alone. */
 static void remove_marks(const char *path)
 {
     DIR *folder = opendir(path);
     struct dirent *item;
     while (folder && (item = readdir(folder))) {
         size_t length = strlen(item->d_name);
-        bool is_ring = length > strlen(RING_NAME_END) && strstr(item->d_name, RING_NAME_END);
-        if (item->d_name[0] != '.' && !is_ring)
+        bool is_ring = length > strlen(RING_SUFFIX) && strstr(item->d_name, RING_SUFFIX);
+        bool is_begun = is_ring && strstr(item->d_name, RING_SUFFIX RING_UNFINISHED) && copy_of(item->d_name, NULL);
+        if (item->d_name[0] != '.' && (!is_ring || is_begun))
             unlinkat(dirfd(folder), item->d_name, 0);
     }
     if (folder)
@@ -118,11 +137,15 @@ static bool name_has(const char *name, const char *before, const char *after, in
 static int compare_files(const void *left, const void *right)
 {
     const struct record_file *a = left, *b = right;
-    return a->pid != b->pid ? (a->pid < b->pid ? -1 : 1) : strcmp(a->path, b->path);
+    if (a->pid != b->pid)
+        return a->pid < b->pid ? -1 : 1;
+    if (a->number != b->number)
+        return a->number < b->number ? -1 : 1;
+    return strcmp(a->path, b->path);
 }
 
-static int list(const char *path, const char *before, const char *after, struct record_file **files, size_t *count,
-                struct error *err)
+static int list(const char *path, const char *before, const char *after, bool copies, struct record_file **files,
+                size_t *count, struct error *err)
 {
     size_t capacity = 0;
     *files = NULL;
@@ -133,7 +156,8 @@ static int list(const char *path, const char *before, const char *after, struct 
     int status = STATUS_OK;
     for (struct dirent *item; status == STATUS_OK && (item = readdir(folder));) {
         int64_t pid = 0;
-        if (!name_has(item->d_name, before, after, &pid))
+        uint32_t number = 0, copy = copy_of(item->d_name, &number);
+        if (!name_has(item->d_name, before, after, &pid) || copies != (copy != RING_COPY_NONE))
             continue;
         char *full = NULL;
         if (asprintf(&full, "%s/%s", path, item->d_name) < 0 ||
@@ -142,7 +166,7 @@ static int list(const char *path, const char *before, const char *after, struct 
             status = error_no_memory(err);
             break;
         }
-        (*files)[(*count)++] = (struct record_file){full, pid, is_alive(pid)};
+        (*files)[(*count)++] = (struct record_file){full, pid, is_alive(pid), copy, number};
     }
     closedir(folder);
     if (*count)
@@ -152,7 +176,12 @@ static int list(const char *path, const char *before, const char *after, struct 
 
 int record_folder_rings(const char *folder, struct record_file **files, size_t *count, struct error *err)
 {
-    return list(folder, "cudamem-", RING_NAME_END, files, count, err);
+    return list(folder, "cudamem-", RING_SUFFIX, false, files, count, err);
+}
+
+int record_folder_copies(const char *folder, struct record_file **files, size_t *count, struct error *err)
+{
+    return list(folder, "cudamem-", RING_SUFFIX, true, files, count, err);
 }
 
 int record_folder_marks(const char *folder, const char *word, struct record_file **files, size_t *count,
@@ -160,7 +189,7 @@ int record_folder_marks(const char *folder, const char *word, struct record_file
 {
     char before[64];
     snprintf(before, sizeof(before), "%s.", word);
-    return list(folder, before, "", files, count, err);
+    return list(folder, before, "", false, files, count, err);
 }
 
 void record_files_free(struct record_file *files, size_t count)

@@ -23,11 +23,14 @@ struct record_file {
     char *path;
     int64_t pid;     /* from its name */
     bool is_alive;   /* the process still runs */
+    uint32_t copy;   /* enum ring_copy: a copy that the process made of its file, and the how manieth of its kind */
+    uint32_t number;
 };
 
-/* The ring files in it, and the processes that left the mark WORD.PID (preload/preload.h).  The caller frees with
+/* The ring files in it, the copies that processes made of theirs (whole ones), and the processes that left the mark WORD.PID (preload/preload.h).  The caller frees with
  * record_files_free(). */
 int record_folder_rings(const char *folder, struct record_file **files, size_t *count, struct error *err);
+int record_folder_copies(const char *folder, struct record_file **files, size_t *count, struct error *err);
 int record_folder_marks(const char *folder, const char *word, struct record_file **files, size_t *count,
                         struct error *err);
 void record_files_free(struct record_file *files, size_t count);

@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +19,10 @@
  * sends went to the program as well. */
 static const int launch_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
 #define LAUNCH_SIGNALS (sizeof(launch_signals) / sizeof(launch_signals[0]))
+
+struct launch_before { /* what the signals did: those, and the one that the user chose */
+    struct sigaction usual[LAUNCH_SIGNALS], chosen;
+};
 
 static volatile sig_atomic_t launch_child;
 
@@ -38,23 +45,30 @@ static void take_writing_signals(void)
 }
 
 /* What was ignored (nohup) stays ignored. */
-static void take_signals(struct sigaction before[LAUNCH_SIGNALS])
+static void take_signals(int chosen, struct launch_before *before)
 {
     struct sigaction action;
     memset(&action, 0, sizeof(action));
     action.sa_sigaction = hand_on;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
+    if (chosen)
+        sigaction(chosen, &action, &before->chosen);
     for (size_t i = 0; i < LAUNCH_SIGNALS; i++) {
-        sigaction(launch_signals[i], NULL, &before[i]);
-        if (before[i].sa_handler != SIG_IGN)
+        if (launch_signals[i] == chosen)
+            continue;
+        sigaction(launch_signals[i], NULL, &before->usual[i]);
+        if (before->usual[i].sa_handler != SIG_IGN)
             sigaction(launch_signals[i], &action, NULL);
     }
 }
 
-static void give_signals_back(const struct sigaction before[LAUNCH_SIGNALS])
+static void give_signals_back(int chosen, const struct launch_before *before)
 {
     for (size_t i = 0; i < LAUNCH_SIGNALS; i++)
-        sigaction(launch_signals[i], &before[i], NULL);
+        if (launch_signals[i] != chosen)
+            sigaction(launch_signals[i], &before->usual[i], NULL);
+    if (chosen)
+        sigaction(chosen, &before->chosen, NULL);
 }
 
 static int64_t now(void)
@@ -83,19 +97,62 @@ static void become(char **argv, const struct record_env *env, bool only, int rep
     _exit(127);
 }
 
-static void wait_for(struct record_run *run)
+/* True when the program has ended. */
+static bool has_ended(struct record_run *run, int options)
 {
-    while (waitpid(run->pid, &run->status, 0) < 0)
+    pid_t ended;
+    while ((ended = waitpid(run->pid, &run->status, options)) < 0)
         if (errno != EINTR) {
             run->status = 0; /* somebody else took it; there is no better answer */
-            break;
+            return true;
         }
+    return ended == run->pid;
+}
+
+#define LAUNCH_TURN 200 /* milliseconds, where the kernel tells of no end or no file */
+
+/* What came into the folder is seen by looking there. */
+static void drain(int fd)
+{
+    char buffer[4096];
+    while (read(fd, buffer, sizeof(buffer)) > 0)
+        ;
+}
+
+static void wait_watching(struct record_run *run, const struct record_watch *watch)
+{
+    struct pollfd sources[2] = {{.fd = (int)syscall(SYS_pidfd_open, run->pid, 0), .events = POLLIN},
+                                {.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), .events = POLLIN}};
+    bool is_told = sources[0].fd >= 0 && sources[1].fd >= 0 &&
+                   inotify_add_watch(sources[1].fd, watch->folder, IN_MOVED_TO) >= 0;
+    watch->begin(watch->context, run->pid);
+    while (!has_ended(run, WNOHANG)) {
+        int left = watch->look(watch->context);
+        if (!is_told && (left < 0 || left > LAUNCH_TURN))
+            left = LAUNCH_TURN;
+        if (poll(sources, 2, left) > 0 && (sources[1].revents & POLLIN))
+            drain(sources[1].fd);
+    }
+    for (int i = 0; i < 2; i++)
+        if (sources[i].fd >= 0)
+            close(sources[i].fd);
+}
+
+static void wait_for(struct record_run *run, const struct record_watch *watch)
+{
+    if (watch)
+        wait_watching(run, watch);
+    else
+        has_ended(run, 0);
     run->end = now();
 }
 
-int record_launch(char **argv, const struct record_env *env, bool only, struct record_run *run, struct error *err)
+int record_launch(char **argv, const struct record_env *env, bool only, const struct record_watch *watch,
+                  struct record_run *run, struct error *err)
 {
-    struct sigaction before[LAUNCH_SIGNALS], child_before, child_default;
+    struct launch_before before;
+    struct sigaction child_before, child_default;
+    int chosen = watch ? watch->signal : 0;
     sigset_t all, mask;
     int report[2];
     memset(run, 0, sizeof(*run));
@@ -121,7 +178,7 @@ int record_launch(char **argv, const struct record_env *env, bool only, struct r
         sigprocmask(SIG_SETMASK, &mask, NULL);
     } else {
         launch_child = run->pid;
-        take_signals(before);
+        take_signals(chosen, &before);
         take_writing_signals();
         sigprocmask(SIG_SETMASK, &mask, NULL);
         ssize_t length;
@@ -130,9 +187,9 @@ int record_launch(char **argv, const struct record_env *env, bool only, struct r
         while (length < 0 && errno == EINTR);
         if (length != (ssize_t)sizeof(run->exec_error))
             run->exec_error = 0;
-        wait_for(run);
+        wait_for(run, run->exec_error ? NULL : watch);
         launch_child = 0;
-        give_signals_back(before);
+        give_signals_back(chosen, &before);
     }
     close(report[0]);
     sigaction(SIGCHLD, &child_before, NULL);

@@ -17,9 +17,19 @@ struct record_run {
     int64_t start, end;  /* microseconds since the epoch */
 };
 
+/* What is done while the program runs: when files come into the folder, and when look() asked to be called again. */
+struct record_watch {
+    const char *folder;
+    void (*begin)(void *context, int64_t program); /* once, when it runs */
+    int (*look)(void *context);                    /* milliseconds until the next time at the latest, -1: no matter */
+    void *context;
+    int signal;                                    /* handed on like the usual ones, 0: none */
+};
+
 /* Run argv[0] with the environment added and wait.  only: name the process to the recorder as the only one to record.
- * 0, or a status if no process could be made. */
-int record_launch(char **argv, const struct record_env *env, bool only, struct record_run *run, struct error *err);
+ * watch NULL: nothing is done meanwhile.  0, or a status if no process could be made. */
+int record_launch(char **argv, const struct record_env *env, bool only, const struct record_watch *watch,
+                  struct record_run *run, struct error *err);
 
 /* Exit status of a finished run; does not return if the program died of a signal: then so do we. */
 int record_end_like(const struct record_run *run);

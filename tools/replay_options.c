@@ -1,14 +1,29 @@
-/* --memory-limit, --pool, --scope.  Uses analyze and base. */
+/* --memory-limit, --pool, --scope, and the devices they are about.  Uses analyze and base. */
 #include "tools/replay_options.h"
 
 #include "base/size.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST_POOLS 64
 #define MOST_SCOPES 256
+
+/* Digits, the number of an entry; *text goes behind them.  false: none, or more than 64 bits hold. */
+static bool entry_read(const char **text, uint64_t *entry)
+{
+    char *end;
+    if (!isdigit((unsigned char)**text))
+        return false;
+    errno = 0;
+    *entry = strtoull(*text, &end, 10);
+    *text = end;
+    return !errno;
+}
 
 int replay_options_limit(const struct command_line *line, struct replay_options *options)
 {
@@ -21,41 +36,62 @@ int replay_options_limit(const struct command_line *line, struct replay_options 
         return EXIT_DONE;
     at = strchr(text, '@');
     snprintf(size, sizeof(size), "%.*s", (int)(at ? at - text : (long)strlen(text)), text);
-    if (size_parse(size, &options->limit, &err) || (at && size_parse(at + 1, &options->limit_entry, &err)))
+    if (size_parse(size, &options->limit, &err))
         return command_usage(line->command, "--memory-limit %.80s: %s", text, err.message);
+    if (at && (at++, !entry_read(&at, &options->limit_entry) || *at))
+        return command_usage(line->command, "--memory-limit %.80s: behind '@' stands the number of an entry", text);
     return EXIT_DONE;
+}
+
+/* One of the two numbers of a pool, and what ends it. */
+static bool pool_number_read(const char **text, char stop, int64_t *number)
+{
+    char *end;
+    if (!isdigit((unsigned char)(*text)[**text == '-']))
+        return false;
+    errno = 0;
+    *number = strtoll(*text, &end, 10);
+    *text = end + 1;
+    return !errno && *end == stop;
 }
 
 /* "A:B=": the pair, and what follows.  NULL: it is none. */
 static const char *pool_read(const char *text, int64_t *first, int64_t *second)
 {
-    int length = 0;
-    if (sscanf(text, "%" SCNd64 ":%" SCNd64 "=%n", first, second, &length) != 2 || !length)
-        return NULL;
-    return text + length;
+    return pool_number_read(&text, ':', first) && pool_number_read(&text, '=', second) ? text : NULL;
 }
 
 static bool how_read(const char *text, struct replay_pool_option *pool)
 {
-    for (;;) {
-        size_t length = strcspn(text, ",");
-        if (length == 8 && strncmp(text, "no_split", length) == 0)
-            pool->no_split = true;
-        else if (length == 10 && strncmp(text, "use_on_oom", length) == 0)
-            pool->use_on_oom = true;
-        else if (length != 5 || strncmp(text, "split", length) != 0)
-            return false;
-        if (!text[length])
-            return true;
-        text += length + 1;
+    static const struct {
+        const char *how;
+        bool no_split, use_on_oom;
+    } ways[] = {{"split", false, false}, {"no_split", true, false}, {"use_on_oom", false, true},
+                {"no_split,use_on_oom", true, true}, {"use_on_oom,no_split", true, true}};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        if (strcmp(text, ways[i].how) != 0)
+            continue;
+        pool->no_split = ways[i].no_split;
+        pool->use_on_oom = ways[i].use_on_oom;
+        return true;
     }
+    return false;
 }
 
 static bool range_read(const char *text, struct replay_scope_option *scope)
 {
-    int length = 0;
-    return sscanf(text, "%" SCNu64 "..%" SCNu64 "%n", &scope->from, &scope->to, &length) == 2 && !text[length] &&
-           scope->from <= scope->to;
+    if (!entry_read(&text, &scope->from) || text[0] != '.' || text[1] != '.')
+        return false;
+    text += 2;
+    return entry_read(&text, &scope->to) && !*text && scope->from <= scope->to;
+}
+
+static bool is_said_before(const struct replay_options *options, const struct replay_pool_option *pool)
+{
+    for (const struct replay_pool_option *said = options->pools; said < pool; said++)
+        if (said->first == pool->first && said->second == pool->second)
+            return true;
+    return false;
 }
 
 int replay_options_pools(const struct command_line *line, struct replay_options *options)
@@ -67,21 +103,71 @@ int replay_options_pools(const struct command_line *line, struct replay_options 
     options->scopes = scopes;
     while ((given = options_nth(line, "pool", options->pool_count))) {
         struct replay_pool_option *pool = &pools[options->pool_count++];
-        const char *how = options->pool_count < MOST_POOLS ? pool_read(given->text, &pool->first, &pool->second) : NULL;
+        const char *how = pool_read(given->text, &pool->first, &pool->second);
+        if (options->pool_count >= MOST_POOLS)
+            return command_usage(line->command, "--pool: more than %d", MOST_POOLS - 1);
         if (how && !pool->first && !pool->second)
             return command_usage(line->command, "--pool %.80s: 0:0 is the default pool, which splits and lends nothing",
                                  given->text);
         if (!how || !how_read(how, pool))
-            return command_usage(line->command, "--pool %.80s: A:B=no_split, A:B=use_on_oom, both with a comma, or A:B=split",
-                                 given->text);
+            return command_usage(line->command, "--pool %.80s: A:B=no_split, A:B=use_on_oom, A:B=no_split,use_on_oom or "
+                                 "A:B=split", given->text);
+        if (is_said_before(options, pool))
+            return command_usage(line->command, "--pool %.80s: this pool was told before", given->text);
     }
     while ((given = options_nth(line, "scope", options->scope_count))) {
         struct replay_scope_option *scope = &scopes[options->scope_count++];
-        const char *range = options->scope_count < MOST_SCOPES ? pool_read(given->text, &scope->first, &scope->second) : NULL;
+        const char *range = pool_read(given->text, &scope->first, &scope->second);
+        if (options->scope_count >= MOST_SCOPES)
+            return command_usage(line->command, "--scope: more than %d", MOST_SCOPES - 1);
         if (!range || !range_read(range, scope))
             return command_usage(line->command, "--scope %.80s: A:B=FROM..TO, with the numbers of two entries", given->text);
     }
     return EXIT_DONE;
+}
+
+static int no_such_entry(const struct command_line *line, const char *option, uint64_t entry, size_t count)
+{
+    return command_usage(line->command, "--%s: there is no entry %" PRIu64 ": the trace has entries 0 to %zu", option, entry,
+                         count - 1);
+}
+
+int replay_options_check(const struct command_line *line, const struct load *load, const struct replay_options *options)
+{
+    size_t count = load->snapshot->entries.count;
+    if (!count) /* there is nothing to replay, whatever is said of it */
+        return EXIT_DONE;
+    if (options->limit_entry >= count)
+        return no_such_entry(line, "memory-limit", options->limit_entry, count);
+    for (size_t i = 0; i < options->scope_count; i++)
+        if (options->scopes[i].to >= count)
+            return no_such_entry(line, "scope", options->scopes[i].to, count);
+    return EXIT_DONE;
+}
+
+void replay_options_tell_refuted(const struct command_line *line, const struct load *load, const struct statistics_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].refutes_limit && (load->selection.device < 0 || load->selection.device == list->items[i].device))
+            command_note("%s: device %u: the recording does not come out under --memory-limit %.80s; left out of account",
+                         load->file, list->items[i].device, options_text(line, "memory-limit"));
+}
+
+static bool has_device(const struct snapshot *snapshot, int device)
+{
+    bool found = device < 0;
+    for (size_t i = 0; !found && i < snapshot->device_count; i++)
+        found = snapshot->devices[i].ordinal == device;
+    for (size_t i = 0; !found && i < snapshot->end.segment_count; i++)
+        found = snapshot->end.segments[i].device == device;
+    for (size_t i = 0; !found && i < snapshot->entries.count; i++)
+        found = snapshot->entries.device[i] == device;
+    return found;
+}
+
+int replay_options_error(const struct load *load, const struct error *err)
+{
+    return has_device(load->snapshot, load->selection.device) ? command_error(load->file, err) : EXIT_INPUT;
 }
 
 void replay_options_device(const struct load *load, struct replay_options *options)

@@ -11,6 +11,16 @@
 /* Fills limit and limit_entry of *options.  0, or an exit status after a line on stderr. */
 int replay_options_limit(const struct command_line *line, struct replay_options *options);
 
+/* What these options say of entries, once the file is read: 0, or an exit status after a line if there are none such. */
+int replay_options_check(const struct command_line *line, const struct load *load, const struct replay_options *options);
+
+/* Lines on stderr for devices whose recording does not come out under --memory-limit. */
+void replay_options_tell_refuted(const struct command_line *line, const struct load *load, const struct statistics_list *list);
+
+/* A line for a plan that could not be made, unless load_open() told the reason: nothing is there of the selected device.
+ * Returns the exit status. */
+int replay_options_error(const struct load *load, const struct error *err);
+
 /* Of private pools; for commands that select nothing by --pool. */
 #define OPTIONS_POOLS                                                                                            \
     {"pool", 0, "A:B=HOW", OPTION_TEXT, "the pool was made with no_split, use_on_oom or split; may be repeated"}, \

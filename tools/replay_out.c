@@ -2,8 +2,10 @@
 #include "tools/replay_out.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static const struct emitter_column columns[] = {
+    {"process", "process", EMITTER_NUMBER},
     {"device", "device", EMITTER_NUMBER},
     {"conf", "settings", EMITTER_STRING},
     {"peak_reserved_bytes", "peak reserved", EMITTER_NUMBER},
@@ -20,25 +22,55 @@ static const struct emitter_column columns[] = {
 };
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-void replay_out_begin(struct emitter *emitter, bool several)
+const char *replay_out_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+void replay_out_retries(struct emitter *emitter, const char *key, const struct replay_result *result)
+{
+    if (result->refused && !emitter_is_json(emitter))
+        emitter_lower_bound(emitter);
+    emitter_integer(emitter, key, result->stats.num_alloc_retries);
+}
+
+static void name_out(struct emitter *emitter, const char *name)
+{
+    emitter_item(emitter, name, strlen(name));
+}
+
+void replay_out_at_least(struct emitter *emitter, const struct replay_result *result, bool has_stats)
+{
+    emitter_begin_strings(emitter, "at_least");
+    if (result->refused)
+        name_out(emitter, "retries");
+    if (result->refused && has_stats)
+        name_out(emitter, "num_alloc_retries");
+    if (has_stats) /* a flush that frees nothing leaves no entry */
+        name_out(emitter, "num_sync_all_streams");
+    emitter_end_strings(emitter);
+}
+
+void replay_out_begin(struct emitter *emitter, enum replay_shown shown)
 {
     if (emitter_is_json(emitter))
         emitter_begin_list(emitter, "results", NULL);
     else
-        emitter_begin_table(emitter, "results", NULL, columns + !several, COLUMNS - !several);
+        emitter_begin_table(emitter, "results", NULL, columns + (REPLAY_SHOWS_PROCESS - shown),
+                            COLUMNS - (REPLAY_SHOWS_PROCESS - shown));
 }
 
-static void fields_out(struct emitter *emitter, const struct replay_place *place, const char *conf,
-                       const struct replay_result *result)
+static void fields_out(struct emitter *emitter, enum replay_shown shown, const struct replay_place *place,
+                       const char *conf, const struct replay_result *result)
 {
     const struct memory_stats *stats = &result->stats;
     bool json = emitter_is_json(emitter);
-    size_t at = 0;
+    size_t at = REPLAY_SHOWS_PROCESS - shown;
 #define KEY (json ? columns[at++].key : NULL)
-    if (place)
+    if (shown == REPLAY_SHOWS_PROCESS)
+        emitter_integer(emitter, KEY, place->process);
+    if (shown != REPLAY_SHOWS_NO_PLACE)
         emitter_integer(emitter, KEY, place->device);
-    else
-        at = 1;
     emitter_text(emitter, KEY, conf ? *conf || json ? conf : "(default)" : replay_options_own_name(result));
     emitter_size(emitter, KEY, (uint64_t)stats->kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak);
     emitter_size(emitter, KEY, (uint64_t)stats->kinds[MEMORY_STAT_ALLOCATED_BYTES][MEMORY_POOL_ALL].peak);
@@ -47,9 +79,7 @@ static void fields_out(struct emitter *emitter, const struct replay_place *place
     emitter_integer(emitter, KEY, stats->kinds[MEMORY_STAT_SEGMENT][MEMORY_POOL_ALL].peak);
     emitter_integer(emitter, KEY, stats->num_device_alloc);
     emitter_integer(emitter, KEY, stats->num_device_free);
-    if (result->refused && !conf && !json)
-        emitter_lower_bound(emitter);
-    emitter_integer(emitter, KEY, stats->num_alloc_retries);
+    replay_out_retries(emitter, KEY, result);
     emitter_integer(emitter, KEY, stats->num_ooms);
     if (result->ooms)
         emitter_count(emitter, KEY, result->first_oom);
@@ -67,27 +97,36 @@ static uint64_t contradictions(const struct replay_result *result)
     return sum;
 }
 
-void replay_out_row(struct emitter *emitter, const struct replay_place *place, const char *conf,
+void replay_out_row(struct emitter *emitter, enum replay_shown shown, const struct replay_place *place, const char *conf,
                     const struct replay_result *result)
 {
     if (!emitter_is_json(emitter)) {
         emitter_row(emitter);
-        fields_out(emitter, place, conf, result);
+        fields_out(emitter, shown, place, conf, result);
         return;
     }
     emitter_begin_object(emitter, NULL, NULL);
-    fields_out(emitter, place, conf, result);
+    fields_out(emitter, shown, place, conf, result);
     const struct memory_stats_key *keys = memory_stats_keys();
     emitter_begin_object(emitter, "stats", NULL);
     for (int i = 0; i < MEMORY_STATS_KEYS; i++)
         emitter_integer(emitter, keys[i].name, memory_stats_value(&result->stats, &keys[i]));
     emitter_end(emitter);
-    if (!conf && !result->exact) {
+    replay_out_at_least(emitter, result, true);
+    replay_out_facts(emitter, result, !conf);
+    emitter_end(emitter);
+}
+
+void replay_out_facts(struct emitter *emitter, const struct replay_result *result, bool recorded)
+{
+    emitter_bool(emitter, "approximate", result->approximate);
+    emitter_text(emitter, "ambiguous", result->ambiguous);
+    emitter_text(emitter, "idle", result->idle);
+    if (recorded && !result->exact) {
         emitter_count(emitter, "difference_entry", result->difference_entry);
         emitter_text(emitter, "difference", result->difference);
     }
     emitter_count(emitter, "contradictions", contradictions(result));
-    emitter_end(emitter);
 }
 
 /* What was left out, once a kind. */
@@ -115,26 +154,25 @@ void replay_out_notes(struct emitter *emitter, const struct replay_result *resul
 {
     if (recorded && !result->exact && result->difference[0])
         difference_out(emitter, result);
+    if (result->lacks_limit)
+        emitter_note(emitter, "it collects at a share of the memory limit, which the recording does not tell: --memory-limit "
+                     "SIZE may make it exact");
     if (result->approximate)
         emitter_note(emitter, "approximate: %s", replay_options_approximate(result));
     if (result->ambiguous[0])
         emitter_note(emitter, "ambiguous: what the pools did fits the recording in several ways; tell %s", result->ambiguous);
+    if (result->idle[0])
+        emitter_note(emitter, "no request of this device goes to the pool of %s", result->idle);
     contradictions_out(emitter, &result->contradictions);
 }
 
 static void verify_json(struct emitter *emitter, const struct replay_result *result)
 {
     emitter_bool(emitter, "exact", result->exact);
-    emitter_bool(emitter, "approximate", result->approximate);
-    emitter_text(emitter, "ambiguous", result->ambiguous);
     emitter_count(emitter, "events", result->events);
     emitter_count(emitter, "placements", result->placements);
     emitter_count(emitter, "placements_explained", result->explained);
-    emitter_count(emitter, "contradictions", contradictions(result));
-    if (!result->exact && result->difference[0]) {
-        emitter_count(emitter, "difference_entry", result->difference_entry);
-        emitter_text(emitter, "difference", result->difference);
-    }
+    replay_out_facts(emitter, result, result->difference[0]);
 }
 
 void replay_out_verified(struct emitter *emitter, const struct replay_result *result)
@@ -143,17 +181,20 @@ void replay_out_verified(struct emitter *emitter, const struct replay_result *re
         verify_json(emitter, result);
         return;
     }
-    if (result->exact)
-        emitter_note(emitter, "exact: %" PRIu64 " events, every address and every block at the end", result->events);
+    if (result->exact && result->rebuilt_end)
+        emitter_note(emitter, "exact: %" PRIu64 " event%s, every address and every block at the end, but for their sizes, which "
+                     "were rebuilt when the file was cut at a moment", result->events, replay_out_plural(result->events));
+    else if (result->exact)
+        emitter_note(emitter, "exact: %" PRIu64 " event%s, every address and every block at the end", result->events,
+                     replay_out_plural(result->events));
     else if (result->difference[0])
         difference_out(emitter, result);
     else if (result->lost_beginning)
-        emitter_note(emitter, "not exact, as the beginning is lost; what is left comes out as recorded, %" PRIu64 " events",
-                     result->events);
+        emitter_note(emitter, "not exact, as the beginning is lost; what is left comes out as recorded, %" PRIu64 " event%s",
+                     result->events, replay_out_plural(result->events));
     else
         emitter_note(emitter, "not exact: the recording has no events of a caching allocator to compare");
     replay_out_notes(emitter, result, false);
-    if (result->placements)
-        emitter_note(emitter, "the rule for where the driver puts segments explains %" PRIu64 " of %" PRIu64 " placements",
-                     result->explained, result->placements);
+    emitter_note(emitter, "the rule for where the driver puts segments explains %" PRIu64 " of %" PRIu64 " placement%s",
+                 result->explained, result->placements, replay_out_plural(result->placements));
 }

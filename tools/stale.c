@@ -87,17 +87,19 @@ static void stale_header(int fd, int64_t recorder, struct stale *item)
     int64_t start = INT64_MAX / 2;
     if (got == (ssize_t)sizeof(*header) && memcmp(header->magic, RING_MAGIC, sizeof(header->magic)) == 0) {
         item->pid = header->pid;
+        item->is_copy = header->copy != RING_COPY_NONE;
         start = header->start_time;
         memcpy(item->program, header->program, sizeof(item->program));
         item->program[sizeof(item->program) - 1] = '\0';
-        item->in_use = stale_runs(item->pid, start) || stale_is_recorder(header->parent);
+        item->runs = stale_runs(item->pid, start);
+        item->in_use = item->runs || stale_is_recorder(header->parent);
     } else {
         /* Not even begun: its name tells the process. */
         const char *name = strrchr(item->path, '/') + 1;
         long long pid = 0;
         if (sscanf(name, "cudamem-%lld-", &pid) == 1)
             item->pid = pid;
-        item->in_use = stale_runs(item->pid, item->modified * 1000);
+        item->runs = item->in_use = stale_runs(item->pid, item->modified * 1000);
     }
     item->in_use |= recorder && stale_is_recorder(recorder);
     free(header);

@@ -16,7 +16,9 @@ struct stale {
     int64_t pid;
     uint64_t size;       /* bytes on disk */
     int64_t modified;    /* microseconds since the epoch */
+    bool runs;           /* its process is running */
     bool in_use;         /* its process, or the command that records it, is running */
+    bool is_copy;        /* that a process made of its file at a moment */
     char program[512];   /* "" where not known */
 };
 

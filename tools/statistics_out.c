@@ -1,6 +1,9 @@
 /* Statistics through the emitter.  Uses analyze, render and base. */
 #include "tools/statistics_out.h"
 
+#include "analyze/usage.h"
+#include "base/size.h"
+
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -114,11 +117,33 @@ static bool only_flushes_are_open(const struct statistics *set)
     return true;
 }
 
+static const struct device *device_of(const struct load *load, const struct statistics *set)
+{
+    const struct snapshot *snapshot = load->snapshot;
+    for (size_t i = 0; i < snapshot->device_count; i++)
+        if (snapshot->devices[i].process == set->process && snapshot->devices[i].ordinal == set->device)
+            return &snapshot->devices[i];
+    return NULL;
+}
+
+void statistics_outside(struct emitter *emitter, const struct load *load, const struct statistics *set)
+{
+    struct usage_sample sample;
+    char used[SIZE_TEXT], known[SIZE_TEXT], pools[SIZE_TEXT], other[SIZE_TEXT];
+    const struct device *device = device_of(load, set);
+    if (!device || !usage_sample(device, &sample))
+        return;
+    emitter_note(emitter, "device %u: %s taken when it was looked at last: %s known, %s held by the driver's pools, %s context "
+                 "and other (other processes too)", set->device, size_format(sample.used, used),
+                 size_format(sample.known, known), size_format(sample.pools, pools), size_format(sample.other, other));
+}
+
 void statistics_notes(struct emitter *emitter, const struct load *load, const struct statistics *set)
 {
     if (set->lost_entries)
         emitter_note(emitter, "device %u: %" PRIu64 " events lost, the oldest ones, when the ring was full", set->device,
                      set->lost_entries);
+    statistics_outside(emitter, load, set);
     if (set->is_exact || only_flushes_are_open(set))
         return;
     if (load->is_part)
@@ -154,6 +179,8 @@ void statistics_out(struct emitter *emitter, const struct load *load, const stru
         text_out(emitter, set, glob);
         if (set->lost_entries)
             emitter_note(emitter, "device %u: %" PRIu64 " events lost", set->device, set->lost_entries);
+        if (!glob)
+            statistics_outside(emitter, load, set);
     }
     if (emitter_is_json(emitter))
         emitter_end(emitter);

@@ -13,6 +13,9 @@ bool statistics_are_selected(const struct load *load, const struct statistics *s
  * "key value" in text.  glob NULL: all keys.  In text a line "# device N" stands before each if there are several. */
 void statistics_out(struct emitter *emitter, const struct load *load, const struct statistics_list *list, const char *glob);
 
+/* A remark: what the device had taken beyond what is known, where somebody looked.  Text only. */
+void statistics_outside(struct emitter *emitter, const struct load *load, const struct statistics *set);
+
 /* The text-only remarks that belong below numbers: lost entries, what the marks mean. */
 void statistics_notes(struct emitter *emitter, const struct load *load, const struct statistics *set);
 

@@ -64,8 +64,10 @@ static int scan_number(const struct scan *scan, const char *key, uint64_t *numbe
     char *end;
     errno = 0;
     unsigned long long parsed = strtoull(scan->word, &end, 10);
-    if (end == scan->word || errno)
+    if (end == scan->word)
         return scan_fault(scan, key, "a whole number is needed");
+    if (errno)
+        return scan_fault(scan, key, "a number of 64 bits is needed");
     *number = parsed;
     return STATUS_OK;
 }
@@ -75,7 +77,9 @@ static int scan_real(const struct scan *scan, const char *key, double *number)
     char *end;
     errno = 0;
     *number = strtod(scan->word, &end);
-    return end == scan->word || errno ? scan_fault(scan, key, "a number is needed") : STATUS_OK;
+    if (end == scan->word)
+        return scan_fault(scan, key, "a number is needed");
+    return errno ? scan_fault(scan, key, "a number that a double holds is needed") : STATUS_OK;
 }
 
 static int scan_bool(const struct scan *scan, const char *key, bool *truth)

@@ -3,6 +3,7 @@
 
 #include "analyze/flame.h"
 #include "analyze/frame_text.h"
+#include "analyze/ranges.h"
 #include "base/array.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -171,6 +172,30 @@ static uint32_t node_without_stack(struct building *b, const struct diff_side *s
     return node_of_text(b, b->options->user_frames ? "(no frame of the program's own)" : "(a stack without frames)");
 }
 
+/* Ranges of one side: by entry, and which entry made a block. */
+struct ranges {
+    uint32_t *names;
+    struct ranges_index index;
+};
+
+static int find_ranges(struct ranges *ranges, const struct snapshot *snapshot)
+{
+    ranges->names = ranges_innermost(snapshot);
+    return ranges->names ? ranges_index_make(&ranges->index, snapshot) : STATUS_NO_MEMORY;
+}
+
+static uint32_t node_of_range(struct building *b, const struct ranges *ranges, const struct diff_side *side,
+                              const struct state *state, const struct block *block)
+{
+    size_t entry = ranges_maker(&ranges->index, state, block), length;
+    if (entry == SIZE_MAX && (block->flags & BLOCK_BEFORE_RECORDING))
+        return node_of_text(b, "(allocated before recording)");
+    if (entry == SIZE_MAX || ranges->names[entry] == STRING_NONE)
+        return node_of_text(b, "(in no range)");
+    const char *name = snapshot_object_text(side->snapshot, ranges->names[entry], &length);
+    return length ? node_of_text(b, name) : node_of_text(b, "(a range without a name)");
+}
+
 static int count_block(struct building *b, uint32_t node, const struct block *block, uint64_t requested, bool is_after)
 {
     struct diff *diff = b->diff;
@@ -198,10 +223,9 @@ static bool is_living(const struct block *block)
     return block->state == BLOCK_ACTIVE_ALLOCATED || block->state == BLOCK_ACTIVE_PENDING_FREE;
 }
 
-/* A copy that tells which blocks are older than the trace, if some have no stack. */
-static int mark_state(const struct diff_side *side, struct state *marked)
+/* A copy that tells which blocks are older than the trace, if that is asked or some have no stack. */
+static int mark_state(const struct diff_side *side, bool needed, struct state *marked)
 {
-    bool needed = false;
     for (size_t i = 0; i < side->state->block_count && !needed; i++)
         needed = is_living(&side->state->blocks[i]) &&
                  snapshot_context_stack(side->snapshot, side->state->blocks[i].context) == STACK_EMPTY;
@@ -213,10 +237,12 @@ static int mark_state(const struct diff_side *side, struct state *marked)
 static int count_side(struct building *b, const struct diff_side *side, bool is_after)
 {
     struct state marked = {0};
+    struct ranges ranges = {0};
     uint32_t *histories = NULL, *nodes = number_stacks(b, side->snapshot);
-    int status = nodes ? mark_state(side, &marked) : STATUS_NO_MEMORY;
+    int status = nodes ? mark_state(side, b->options->by_annotation, &marked) : STATUS_NO_MEMORY;
     if (!status)
-        status = number_histories(b, side, nodes, &histories);
+        status = b->options->by_annotation ? find_ranges(&ranges, side->snapshot)
+                                           : number_histories(b, side, nodes, &histories);
     for (size_t i = 0; !status && i < marked.block_count; i++) {
         const struct block *block = &marked.blocks[i];
         if (!is_living(block) || (side->selection && !selection_has_block(side->selection, &marked, block)))
@@ -224,6 +250,8 @@ static int count_side(struct building *b, const struct diff_side *side, bool is_
         uint32_t node = nodes[snapshot_context_stack(side->snapshot, block->context)];
         if (!node && histories)
             node = histories[i];
+        if (b->options->by_annotation)
+            node = node_of_range(b, &ranges, side, &marked, block);
         if (!node)
             node = node_without_stack(b, side, block);
         status = node == NONE32 ? STATUS_NO_MEMORY
@@ -231,6 +259,8 @@ static int count_side(struct building *b, const struct diff_side *side, bool is_
     }
     state_free(&marked);
     free(histories);
+    free(ranges.names);
+    ranges_index_free(&ranges.index);
     free(nodes);
     return status;
 }

@@ -4,7 +4,8 @@
  * Stacks are compared by content (file, line, name; libraries and offsets of native frames without a name), because
  * addresses of two runs mean nothing to each other; ignore_lines leaves the line numbers out, for code that was edited.
  * Blocks without a stack are grouped by the reason why they have none.  A block lives if it is allocated or waits for
- * its free to complete; it counts with its own size, the requested bytes stand beside it.
+ * its free to complete; it counts with its own size, the requested bytes stand beside it.  By annotation, a row's one
+ * frame is the name of a range.
  *
  * Rows are sorted by |delta|, largest first; ties by blocks, then by stack text.  The caller frees with diff_free();
  * the rows do not need the snapshots any more.  Cost: O(blocks + stacks) and the sort.
@@ -22,6 +23,7 @@
 struct diff_options {
     bool ignore_lines;
     bool user_frames; /* frames of the plumbing are left out before stacks are compared */
+    bool by_annotation; /* not by stack: by the innermost range (ranges.h) in which a block was made */
 };
 
 struct diff_side {

@@ -2,6 +2,7 @@
 #include "analyze/info.h"
 
 #include "analyze/statistics.h"
+#include "analyze/usage.h"
 #include "base/array.h"
 #include "base/table.h"
 #include "snapshot/state.h"
@@ -56,6 +57,7 @@ static int count_devices(struct counting *c)
     for (size_t i = 0; i < c->snapshot->process_count; i++) {
         c->info->lost_stacks += c->snapshot->processes[i].lost_stacks;
         c->info->lost_state += c->snapshot->processes[i].lost_state;
+        c->info->unrecorded += c->snapshot->processes[i].unrecorded;
     }
     return STATUS_OK;
 }
@@ -100,8 +102,10 @@ static int count_state(struct counting *c, const struct state *state)
         if (!device)
             return STATUS_NO_MEMORY;
         struct info_pool *pool = &info->pools[segment->pool < snapshot->pool_count ? segment->pool : snapshot->pool_count];
+        bool is_devices = usage_is_devices(segment->kind);
         device->segments++;
-        device->reserved += segment->total_size;
+        device->reserved += is_devices ? segment->total_size : 0;
+        device->cached += is_devices ? segment->total_size : 0;
         pool->segments++;
         pool->reserved += segment->total_size;
         uint32_t stream = table_get(&snapshot->stream_index, (uint64_t)segment->stream, NONE32);
@@ -112,7 +116,8 @@ static int count_state(struct counting *c, const struct state *state)
             if (block->state != BLOCK_ACTIVE_ALLOCATED && block->state != BLOCK_ACTIVE_PENDING_FREE)
                 continue;
             device->blocks++;
-            device->allocated += block->size;
+            device->allocated += is_devices ? block->size : 0;
+            device->cached -= is_devices ? block->size : 0;
             pool->allocated += block->size;
             bool before = block->flags & BLOCK_BEFORE_RECORDING;
             device->before_blocks += before;
@@ -156,6 +161,41 @@ static int count_stacks(struct counting *c)
             c->info->deepest = snapshot->stacks[stack].depth;
     }
     free(named);
+    return STATUS_OK;
+}
+
+static struct info_gpu *find_gpu(struct counting *c, const struct device *device)
+{
+    struct info *info = c->info;
+    for (size_t i = 0; i < info->gpu_count; i++)
+        if (memcmp(c->snapshot->devices[info->gpus[i].device].uuid, device->uuid, sizeof(device->uuid)) == 0)
+            return &info->gpus[i];
+    if (array_reserve(&info->gpus, &info->gpu_capacity, info->gpu_count + 1, sizeof(*info->gpus)))
+        return NULL;
+    info->gpus[info->gpu_count] = (struct info_gpu){.device = (uint32_t)(device - c->snapshot->devices)};
+    return &info->gpus[info->gpu_count++];
+}
+
+/* One GPU of several processes: their devices with its uuid add up. */
+static int count_gpus(struct counting *c)
+{
+    struct info *info = c->info;
+    size_t kept = 0;
+    for (size_t i = 0; i < info->device_count && c->snapshot->process_count > 1; i++) {
+        const struct info_device *counted = &info->devices[i];
+        if (counted->device == NONE32 || !c->snapshot->devices[counted->device].has_uuid)
+            continue;
+        struct info_gpu *gpu = find_gpu(c, &c->snapshot->devices[counted->device]);
+        if (!gpu)
+            return STATUS_NO_MEMORY;
+        gpu->processes++;
+        gpu->reserved += counted->reserved;
+        gpu->allocated += counted->allocated;
+    }
+    for (size_t i = 0; i < info->gpu_count; i++)
+        if (info->gpus[i].processes > 1)
+            info->gpus[kept++] = info->gpus[i];
+    info->gpu_count = kept;
     return STATUS_OK;
 }
 
@@ -220,7 +260,7 @@ static int count_all(struct counting *c, const struct state *state, struct error
     int status = state_copy(&marked, state) ? error_no_memory(err) : STATUS_OK;
     if (!status && snapshot->entries.count)
         status = state_mark_before_recording(snapshot, &marked, err);
-    if (!status && (count_devices(c) || count_entries(c) || count_state(c, &marked) || count_stacks(c)))
+    if (!status && (count_devices(c) || count_entries(c) || count_state(c, &marked) || count_gpus(c) || count_stacks(c)))
         status = error_no_memory(err);
     state_free(&marked);
     if (!status)
@@ -245,6 +285,7 @@ int info_collect(const struct snapshot *snapshot, const struct state *state, str
 void info_free(struct info *info)
 {
     free(info->devices);
+    free(info->gpus);
     free(info->streams);
     free(info->pools);
     memset(info, 0, sizeof(*info));

@@ -16,11 +16,18 @@ struct info_device {
     uint32_t device;              /* of snapshot->devices, NONE32 if only the trace or the state mentions it */
     uint64_t entries, actions[ACTION_COUNT];
     uint64_t segments, blocks;    /* at the moment; blocks: living ones */
-    uint64_t reserved, allocated; /* bytes: of segments; of living blocks, pending ones included */
+    uint64_t reserved, allocated; /* bytes: of segments; of living blocks, pending ones included; without the host's */
+    uint64_t cached;              /* of reserved: in no living block */
     uint64_t before_blocks, before_bytes; /* of those, allocated before the first entry */
     uint64_t peak_requested, peak_reserved; /* over the trace and what it starts from */
     uint64_t lost_entries, max_entries;
     bool overflowed;              /* entries were lost */
+};
+
+/* A GPU that several processes hold memory of: what they hold together, at the moment. */
+struct info_gpu {
+    uint32_t device;              /* of snapshot->devices: the first with this uuid */
+    uint64_t processes, reserved, allocated;
 };
 
 struct info_stream {
@@ -42,8 +49,11 @@ struct info {
     int64_t first_time, last_time;
     uint64_t stacks, deepest;     /* distinct stack nodes that some context names; frames of the deepest */
     uint64_t lost_entries, lost_stacks, lost_state;
+    uint64_t unrecorded;          /* events while recording was paused, or from before it was begun anew */
     struct info_device *devices;  /* by process and ordinal */
     size_t device_count, device_capacity;
+    struct info_gpu *gpus;        /* that several processes have */
+    size_t gpu_count, gpu_capacity;
     struct info_stream *streams;  /* by number */
     size_t stream_count;
     struct info_pool *pools;      /* by id, the unknown one last */

@@ -3,8 +3,11 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MARKS_LISTED 16 /* in the message about one that is not there */
 
 static int bad_moment(const char *text, struct error *err)
 {
@@ -197,7 +200,8 @@ static int find_oom(const struct snapshot *snapshot, uint64_t number, int device
     const struct entries *entries = &snapshot->entries;
     uint64_t found = 0;
     for (size_t i = 0; i < entries->count; i++) {
-        if (entries->action[i] != ACTION_OOM || (device != MOMENT_ALL_DEVICES && entries->device[i] != device))
+        if (entries->action[i] != ACTION_OOM || (entries->flags[i] & ENTRY_OUTSIDE) ||
+            (device != MOMENT_ALL_DEVICES && entries->device[i] != device))
             continue;
         if (++found == number) {
             *result = i + 1;
@@ -252,19 +256,51 @@ static int find_time(const struct snapshot *snapshot, const struct moment *momen
     return STATUS_OK;
 }
 
+/* A mark, or the beginning of a range. */
+static bool is_named(const struct snapshot *snapshot, const struct annotation *annotation, const char *name)
+{
+    size_t length;
+    const char *text = snapshot_object_text(snapshot, annotation->name, &length);
+    return (annotation->stage == 0 || annotation->stage == 2) && length == strlen(name) && memcmp(text, name, length) == 0;
+}
+
+/* The names that there are, each once, as far as they fit. */
+static void list_marks(const struct snapshot *snapshot, char *list, size_t size)
+{
+    const char *listed[MARKS_LISTED];
+    size_t used = 0, count = 0;
+    list[0] = 0;
+    for (size_t i = 0; i < snapshot->annotation_count; i++) {
+        const char *name = snapshot_object_text(snapshot, snapshot->annotations[i].name, NULL);
+        bool is_listed = !is_named(snapshot, &snapshot->annotations[i], name);
+        for (size_t k = 0; k < count && !is_listed; k++)
+            is_listed = strcmp(listed[k], name) == 0;
+        if (is_listed)
+            continue;
+        if (count == MARKS_LISTED || used + strlen(name) + sizeof(", ...") > size) {
+            snprintf(list + used, size - used, "%s...", used ? ", " : "");
+            return;
+        }
+        used += (size_t)snprintf(list + used, size - used, "%s%s", used ? ", " : "", name);
+        listed[count++] = name;
+    }
+}
+
 static int find_mark(const struct snapshot *snapshot, const char *name, uint64_t *result, struct error *err)
 {
+    char list[160];
     for (size_t i = 0; i < snapshot->annotation_count; i++) {
         const struct annotation *annotation = &snapshot->annotations[i];
-        size_t length;
-        const char *text = snapshot_object_text(snapshot, annotation->name, &length);
-        if ((annotation->stage != 0 && annotation->stage != 2) || length != strlen(name) || memcmp(text, name, length) != 0)
+        if (!is_named(snapshot, annotation, name))
             continue;
-        *result = entries_until(&snapshot->entries, annotation->time, true);
+        uint64_t first = entries_until(&snapshot->entries, annotation->time, true);
+        *result = first + annotation->later < snapshot->entries.count ? first + annotation->later : snapshot->entries.count;
         return STATUS_OK;
     }
-    return error_set(err, STATUS_NOT_FOUND, "@mark:%.80s: the file has no mark or annotation of that name (of %zu)", name,
-                     snapshot->annotation_count);
+    list_marks(snapshot, list, sizeof(list));
+    if (!list[0])
+        return error_set(err, STATUS_NOT_FOUND, "@mark:%.80s: no mark or range has a name in this file", name);
+    return error_set(err, STATUS_NOT_FOUND, "@mark:%.80s: no mark or range of that name; there are: %s", name, list);
 }
 
 int moment_resolve(const struct snapshot *snapshot, const struct moment *moment, int device, uint64_t *result,

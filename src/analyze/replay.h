@@ -68,11 +68,14 @@ struct replay_result {
     bool at_end;                 /* or past the last entry */
     char difference[200];        /* and what it is; empty: none */
     char ambiguous[160];         /* the options that would settle what the trace leaves open; empty: nothing */
+    char idle[160];              /* the user's pools and scopes to which no request went; empty: none */
+    bool lacks_limit;            /* not exact, under settings that collect at a share of the limit, which is not told */
+    bool rebuilt_end;            /* the recording's end was cut at a moment: sizes of blocks there are not compared */
     uint64_t requests, events;   /* run, compared */
     uint64_t placements, explained; /* recorded segments, and those that lie where the driver's rule puts them */
     struct replay_contradictions contradictions;
-    uint64_t ooms, first_oom;    /* and the entry of the first */
-    uint64_t rounding_waste, fragmentation_waste; /* when most was reserved */
+    uint64_t ooms, first_oom;    /* and the entry of the first; these, the waste and stats are of the moment */
+    uint64_t rounding_waste, fragmentation_waste; /* when most was reserved until then */
     struct memory_stats stats;
 };
 
@@ -80,8 +83,11 @@ struct replay_result {
 int replay_run(const struct snapshot *snapshot, const struct replay_options *options, struct replay_result *result,
                struct error *err);
 
-/* The settings that the recording names, "" if it names none. */
-const char *replay_recorded_conf(const struct snapshot *snapshot);
+/* The settings that the recording names for a process, "" if it names none. */
+const char *replay_recorded_conf(const struct snapshot *snapshot, uint16_t process);
+
+/* The limit that it names; REPLAY_NO_LIMIT if it names none. */
+uint64_t replay_recorded_limit(const struct snapshot *snapshot, uint16_t process);
 
 /*
  * A plan: the requests of one device, read once (and run under the recorded settings, to see what they leave open; with
@@ -99,8 +105,21 @@ void replay_plan_free(struct replay_plan *plan);
 int replay_plan_run(const struct replay_plan *plan, const struct replay_trial *trial, struct replay_result *result,
                     struct error *err);
 
+/* What the run under the recorded settings said, with the options' limit, or without one where the recording contradicts
+ * that limit; *limit says which.  Lives as long as the plan. */
+const struct replay_result *replay_plan_recorded(const struct replay_plan *plan, uint64_t *limit);
+
+/*
+ * The end state of a snapshot that was cut at a moment has block sizes that were rebuilt by rounding (state.exact is
+ * false).  Where the recording up to there is reproduced, they become those of the replay, and so do the pools of segments
+ * that were released later; a private one of which no number is told gets one.  What is not reproduced stays as it is.
+ * 0, or no memory.
+ */
+int replay_mend_end(struct snapshot *snapshot, struct error *err);
+
 /* The door of statistics_collect(): context is a struct replay_options (limit and limit_entry count) or NULL.  Fills the
- * set where the replay is exact, else returns 1. */
+ * set where the replay is exact, else returns 1.  A limit that the recording contradicts is left out of account, and the
+ * set says so. */
 int replay_statistics(void *context, const struct snapshot *snapshot, uint64_t moment, struct statistics *result,
                       struct error *err);
 

@@ -134,8 +134,54 @@ static bool learn_seed(struct replay_device *device, bool is_old, uint64_t addre
            placement_take(device->placement, address, taken);
 }
 
+/* Following: others' memory lies where it is recorded. */
+static void let_others_follow(struct replay_device *device)
+{
+    const struct replay_plan *plan = device->plan;
+    for (; device->other_next < plan->other_count && plan->others[device->other_next].at < device->at;
+         device->other_next++) {
+        const struct replay_other *other = &plan->others[device->other_next];
+        if (other->begins != NONE32) {
+            placement_put(device->placement, other->address);
+            continue;
+        }
+        uint64_t ours = placement_get(device->placement, other->size);
+        if (ours != other->address)
+            learn_place(device, ours, other->address, other->size);
+    }
+}
+
+/* Where they were, if that is free: what else decided is not known. */
+static uint64_t others_place(struct replay_device *device, const struct replay_other *other)
+{
+    if (other->size > device->total - device->used)
+        return 0;
+    return placement_take(device->placement, other->address, other->size) ? other->address
+                                                                          : placement_get(device->placement, other->size);
+}
+
+/* Otherwise they ask as in the recording. */
+static void let_others_ask(struct replay_device *device)
+{
+    const struct replay_plan *plan = device->plan;
+    for (; device->other_next < plan->other_count && plan->others[device->other_next].at <= device->request;
+         device->other_next++) {
+        const struct replay_other *other = &plan->others[device->other_next];
+        uint64_t *place = &device->other_places[other->begins == NONE32 ? device->other_next : other->begins];
+        if (other->begins == NONE32) {
+            *place = others_place(device, other);
+            device->used += *place ? other->size : 0;
+        } else if (*place) {
+            placement_put(device->placement, *place);
+            device->used -= plan->others[other->begins].size;
+            *place = 0;
+        }
+    }
+}
+
 void replay_device_takes(struct replay_device *device, uint64_t address, uint64_t size)
 {
+    let_others_follow(device);
     uint64_t taken = placement_round(size), low = placement_low(device->placement);
     uint64_t ours = placement_get(device->placement, taken);
     bool opens = ours && ours < low; /* a chunk of its own, below all others */
@@ -191,6 +237,7 @@ static int segment_get(void *self, uint64_t size, int64_t stream, uint64_t *addr
         return MEMORY_DEVICE_FULL;
     }
     let_foreigners_act(device);
+    let_others_ask(device);
     *address = placement_get(device->placement, taken);
     if (!*address)
         return MEMORY_DEVICE_FULL;
@@ -307,13 +354,15 @@ int replay_device_start(struct replay_device *device)
     device->reserved_next = (RESERVE_BASE + RESERVE_ALIGN - 1) / RESERVE_ALIGN * RESERVE_ALIGN;
     uint64_t top = below_start(device->plan, find_top(device));
     device->placement = placement_new(top ? top : USUAL_TOP);
-    return device->placement ? STATUS_OK : STATUS_NO_MEMORY;
+    device->other_places = calloc(device->plan->other_count + 1, sizeof(*device->other_places));
+    return device->placement && device->other_places ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 void replay_device_end(struct replay_device *device)
 {
     free(device->learned.items);
     free(device->learned.ooms);
+    free(device->other_places);
     if (device->placement)
         placement_free(device->placement);
 }

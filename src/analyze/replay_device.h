@@ -29,6 +29,8 @@ struct replay_device {
     bool has_begun;
     struct replay_foreigners learned; /* when following */
     size_t foreign_next;              /* else: of the plan's, the next to happen */
+    size_t other_next;                /* of the plan's others */
+    uint64_t *other_places;           /* where each of them is here */
     uint64_t reserved_next; /* address space of expandable segments */
 };
 

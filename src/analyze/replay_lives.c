@@ -95,6 +95,15 @@ static uint32_t pool_of(struct replay_plan *plan, uint32_t pool)
     return replay_pool_find(plan, plan->snapshot->pools[pool].id[0], plan->snapshot->pools[pool].id[1]);
 }
 
+/* Where an end was rebuilt, what is free may be the rest of a block whose size is not known. */
+static bool is_split(const struct state *end, const struct segment *segment)
+{
+    uint32_t active = 0;
+    for (uint32_t i = 0; i < segment->block_count && !end->exact; i++)
+        active += end->blocks[segment->first_block + i].state != BLOCK_INACTIVE;
+    return end->exact ? segment->block_count > 1 : active > 1;
+}
+
 /* A block that fills a segment of which the rest would have been split off belongs to a pool that does not split. */
 static void look_at_blocks(struct replay_plan *plan, const struct segment *segment, uint32_t pool)
 {
@@ -102,7 +111,7 @@ static void look_at_blocks(struct replay_plan *plan, const struct segment *segme
     if (!pool || !segment->block_count || segment->is_expandable)
         return;
     const struct block *block = &plan->snapshot->end.blocks[segment->first_block];
-    if (segment->block_count > 1)
+    if (is_split(&plan->snapshot->end, segment))
         plan->pools[pool].is_told = true;
     else if (block->state != BLOCK_INACTIVE && block->requested && block->size / 2 > block->requested + slack)
         plan->pools[pool].no_split = plan->pools[pool].is_told = true;

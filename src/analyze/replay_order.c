@@ -159,6 +159,9 @@ static int walk_free(struct walk *walk, size_t *at)
 static bool waits(const struct replay_plan *plan, size_t at)
 {
     uint32_t next = plan->next_request[at];
+    const uint32_t *contexts = plan->snapshot->entries.context;
+    if (next != NONE32 && snapshot_is_cached(plan->snapshot, plan->options.process)) /* it tells by the context */
+        return contexts[plan->list[at]] == contexts[plan->list[next]] && contexts[plan->list[next]] != CONTEXT_NONE;
     return next != NONE32 && replay_is_turned(plan, REPLAY_TURN_WAIT, next);
 }
 

@@ -17,7 +17,7 @@ static bool is_ours(const struct replay_plan *plan, size_t entry)
     const struct entries *entries = &plan->snapshot->entries;
     uint16_t process = entries->process ? entries->process[entry] : 0;
     return process == plan->options.process && entries->device[entry] == plan->options.device &&
-           entries->action[entry] < ACTION_OTHER && !(entries->flags[entry] & ENTRY_FAILED) &&
+           entries->action[entry] < ACTION_OTHER && !(entries->flags[entry] & (ENTRY_FAILED | ENTRY_OUTSIDE)) &&
            !(entries->kind && entries->kind[entry] == MEMORY_HOST);
 }
 
@@ -68,7 +68,7 @@ static int list_entries(struct replay_plan *plan)
 bool replay_is_our_segment(const struct replay_plan *plan, const struct segment *segment)
 {
     return segment->process == plan->options.process && segment->device == plan->options.device &&
-           segment->kind != MEMORY_HOST;
+           segment->kind != MEMORY_HOST && !segment->is_outside;
 }
 
 /* Was there memory before the first entry?  What the entries add to it is not what there is at the end. */
@@ -292,6 +292,23 @@ static bool has_action(const struct replay_plan *plan, enum action action)
     return false;
 }
 
+/* Blocks of which only the size is told that they got. */
+static bool lacks_requests(const struct replay_plan *plan)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        if (replay_action(plan, i) == ACTION_ALLOC &&
+            (plan->snapshot->entries.flags[plan->list[i]] & ENTRY_REQUESTED_UNKNOWN))
+            return true;
+    return false;
+}
+
+/* Requests came and went without an entry. */
+static bool was_paused(const struct replay_plan *plan)
+{
+    return plan->options.process < plan->snapshot->process_count &&
+           plan->snapshot->processes[plan->options.process].unrecorded;
+}
+
 int replay_plan_list(struct replay_plan *plan, struct error *err)
 {
     const struct snapshot *snapshot = plan->snapshot;
@@ -311,8 +328,8 @@ int replay_plan_list(struct replay_plan *plan, struct error *err)
     int status = find_beginning(plan, err);
     if (status)
         return status;
-    plan->is_approximate = !plan->follows || plan->has_start;
-    if (number_addresses(plan) || leave_out_contradictions(plan))
+    plan->is_approximate = !plan->follows || plan->has_start || lacks_requests(plan) || was_paused(plan);
+    if (replay_find_others(plan) || number_addresses(plan) || leave_out_contradictions(plan))
         return error_no_memory(err);
     return STATUS_OK;
 }

@@ -64,6 +64,11 @@ struct replay_foreign {
     bool is_old; /* the hole's chunk is older than those that are known */
     uint64_t address, size;
 };
+struct replay_other { /* what others are recorded to take (or to give back: what `begins` took), before this place */
+    uint32_t at;
+    uint32_t begins; /* NONE32: it takes */
+    uint64_t address, size;
+};
 struct replay_oom { /* a request that failed: so much, reserved, would have been too much less one */
     uint32_t at;
     uint64_t reserved;
@@ -102,7 +107,7 @@ struct replay_plan {
     bool is_alone;       /* nothing of other devices: a snapshot's size is this one's */
     bool implied;        /* nothing cached: segments are the requests */
     bool requests, completes; /* beginnings and ends of frees are told */
-    bool is_approximate; /* the beginning is lost, or sizes, streams are not told */
+    bool is_approximate; /* the beginning is lost or a part left out, or sizes, streams are not told */
 
     uint32_t *list;         /* the device's entries */
     uint32_t *next_request; /* for each, the next alloc or oom at or after it (a place in the list), NONE32 */
@@ -126,15 +131,21 @@ struct replay_plan {
     uint32_t *request_lives; /* NULL until it is asked for */
     struct replay_beliefs beliefs;
     struct replay_foreigners foreigners;
+    struct replay_other *others;
+    size_t other_count, other_capacity;
 
     struct replay_contradictions contradictions;
     struct replay_result recorded; /* of the run under the recorded settings */
     struct replay_trial trial;     /* and the limit that it had */
+    const struct allocator_visitor *end_visitor; /* NULL, or who sees the end of a run that reproduces the recording */
 };
 
 /* replay_plan.c: fills list, numbers, addresses, start.  0, STATUS_NOT_FOUND, no memory. */
 int replay_plan_list(struct replay_plan *plan, struct error *err);
 bool replay_is_our_segment(const struct replay_plan *plan, const struct segment *segment);
+
+/* replay_others.c: memory of others that the recording tells of, in order. */
+int replay_find_others(struct replay_plan *plan);
 
 /* replay_lives.c: the lives with what is known of their pools. */
 int replay_lives_find(struct replay_plan *plan);

@@ -30,10 +30,12 @@ struct run {
     uint32_t scope;     /* the pool whose scope is open, 0: none */
     uint32_t request;   /* place in the list of the request that runs */
     int64_t most_reserved;
+    uint64_t rounding_waste, fragmentation_waste; /* then */
+    uint64_t ooms, first_oom;
     int looks;          /* at the pools, for snapshots of one */
     size_t next_oom;    /* of the recording's, by place */
     struct settings settings;
-    bool follows, is_taken; /* the statistics of the moment are */
+    bool follows, is_taken; /* what the result says of the moment is */
 };
 
 static const struct entries *entries_of(const struct run *run)
@@ -57,14 +59,38 @@ __attribute__((format(printf, 4, 5))) static void differ(struct run *run, enum r
     va_end(list);
 }
 
-/* The statistics of a moment inside the trace: before anything of a later entry happens. */
+static void weigh_waste(struct run *run)
+{
+    const struct memory_stats *stats = allocator_stats(run->allocator);
+    int64_t reserved = stats->kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].current;
+    if (reserved <= run->most_reserved)
+        return;
+    int64_t active = stats->kinds[MEMORY_STAT_ACTIVE_BYTES][MEMORY_POOL_ALL].current;
+    run->most_reserved = reserved;
+    int64_t requested = stats->kinds[MEMORY_STAT_REQUESTED_BYTES][MEMORY_POOL_ALL].current;
+    run->fragmentation_waste = reserved > active ? (uint64_t)(reserved - active) : 0;
+    run->rounding_waste = active > requested ? (uint64_t)(active - requested) : 0;
+}
+
+static void take_result(struct run *run)
+{
+    if (run->is_taken)
+        return;
+    weigh_waste(run); /* in the middle of a request its segment may be there already */
+    run->is_taken = true;
+    run->result->stats = *allocator_stats(run->allocator);
+    run->result->rounding_waste = run->rounding_waste;
+    run->result->fragmentation_waste = run->fragmentation_waste;
+    run->result->ooms = run->ooms;
+    run->result->first_oom = run->first_oom;
+}
+
+/* The moment lies inside the trace: before anything of a later entry happens. */
 static void take_moment(struct run *run, size_t at)
 {
     uint64_t entry = at < run->plan->count ? run->plan->list[at] : entries_of(run)->count;
-    if (run->is_taken || entry < run->plan->options.moment)
-        return;
-    run->is_taken = true;
-    run->result->stats = *allocator_stats(run->allocator);
+    if (entry >= run->plan->options.moment)
+        take_result(run);
 }
 
 /* The stream only where it is not the usual one; an oom has no address. */
@@ -186,19 +212,6 @@ static int let_go(struct run *run, uint32_t pool, bool flush)
 
 /* --- operations ------------------------------------------------------------------------------------------------- */
 
-static void weigh_waste(struct run *run)
-{
-    const struct memory_stats *stats = allocator_stats(run->allocator);
-    int64_t reserved = stats->kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].current;
-    if (reserved <= run->most_reserved)
-        return;
-    int64_t active = stats->kinds[MEMORY_STAT_ACTIVE_BYTES][MEMORY_POOL_ALL].current;
-    run->most_reserved = reserved;
-    int64_t requested = stats->kinds[MEMORY_STAT_REQUESTED_BYTES][MEMORY_POOL_ALL].current;
-    run->result->fragmentation_waste = reserved > active ? (uint64_t)(reserved - active) : 0;
-    run->result->rounding_waste = active > requested ? (uint64_t)(active - requested) : 0;
-}
-
 /* Where no limit is told, a request that failed in the recording says that so much was not to be had: what was reserved
  * then, and the segment that was refused. */
 static uint64_t oom_bound(struct run *run, uint32_t at)
@@ -238,8 +251,8 @@ static int request(struct run *run, const struct replay_op *op)
     run->device.bound = UINT64_MAX;
     if (run->device.unforced)
         differ(run, REPLAY_UNFORCED, before, "the request releases memory, and the limit would have let it have more");
-    if (allocator_stats(run->allocator)->num_ooms > ooms && !run->result->ooms++)
-        run->result->first_oom = entry;
+    if (allocator_stats(run->allocator)->num_ooms > ooms && !run->ooms++)
+        run->first_oom = entry;
     if (status == ALLOCATOR_OUT_OF_MEMORY) {
         if (failed)
             return run->follows ? note_oom(run, op->at, size) : STATUS_OK;
@@ -410,6 +423,8 @@ static int check_end(struct run *run)
     int status = replay_compare_end(run->plan, run->allocator, text, sizeof(text));
     if (!status && text[0])
         differ(run, REPLAY_OTHER_SIZE, run->plan->count, "%s", text);
+    if (!status && !text[0] && run->plan->end_visitor)
+        status = allocator_visit(run->allocator, run->plan->end_visitor);
     return status;
 }
 
@@ -418,7 +433,8 @@ static int check_end(struct run *run)
 static int settings_of(const struct run *run, struct settings *settings, struct error *err)
 {
     settings_init(settings);
-    return settings_parse(settings, run->trial->conf ? run->trial->conf : replay_recorded_conf(run->plan->snapshot), err);
+    const char *recorded = replay_recorded_conf(run->plan->snapshot, run->plan->options.process);
+    return settings_parse(settings, run->trial->conf ? run->trial->conf : recorded, err);
 }
 
 static uint64_t device_total(const struct run *run)
@@ -439,8 +455,7 @@ static int run_prepared(struct run *run)
         status = run_operations(run);
     if (!status && run->follows)
         status = check_end(run);
-    if (!run->is_taken)
-        run->result->stats = *allocator_stats(run->allocator);
+    take_result(run);
     run->result->placements = run->device.placements;
     run->result->explained = run->device.explained;
     run->result->refused = run->device.refused && run->trial->limit == REPLAY_NO_LIMIT;
@@ -499,6 +514,7 @@ int replay_run_once(const struct replay_plan *plan, const struct replay_trial *t
     result->contradictions = plan->contradictions;
     result->approximate = plan->is_approximate;
     result->lost_beginning = plan->has_start;
+    result->rebuilt_end = !plan->snapshot->end.exact;
     result->exact = run.follows && !status && !run.difference.kind && !plan->is_approximate;
     if (difference)
         *difference = run.difference;

@@ -25,6 +25,9 @@ void selection_free(struct selection *selection)
         regfree(&selection->stack);
     if (selection->has_not_stack)
         regfree(&selection->not_stack);
+    if (selection->has_annotation)
+        regfree(&selection->annotation);
+    selection_ranges_free(&selection->ranges);
     free(selection->matches);
     free(selection->pools);
     selection_init(selection);
@@ -176,6 +179,8 @@ int selection_set(struct selection *selection, const char *name, const char *tex
         return set_expression(&selection->stack, &selection->has_stack, text, err);
     if (strcmp(name, "not-stack") == 0)
         return set_expression(&selection->not_stack, &selection->has_not_stack, text, err);
+    if (strcmp(name, "annotation") == 0)
+        return set_expression(&selection->annotation, &selection->has_annotation, text, err);
     if (strcmp(name, "size") == 0) {
         status = size_parse_range(text, &selection->size_low, &selection->size_high, err);
         selection->has_size = selection->has_size || !status;
@@ -319,6 +324,8 @@ int selection_bind(struct selection *selection, const struct snapshot *snapshot,
         if (status)
             return status;
     }
+    if (selection->has_annotation && selection_ranges_bind(&selection->ranges, &selection->annotation, snapshot, err))
+        return STATUS_NO_MEMORY;
     if (selection->has_stack || selection->has_not_stack)
         return match_stacks(selection, snapshot, err);
     return STATUS_OK;
@@ -330,7 +337,7 @@ bool selection_is_everything(const struct selection *selection)
 {
     return selection->device < 0 && !selection->has_stream && !selection->has_pool && !selection->has_size &&
            !selection->has_entries && !selection->has_time && !selection->has_actions && !selection->has_stack &&
-           !selection->has_not_stack;
+           !selection->has_not_stack && !selection->has_annotation;
 }
 
 bool selection_has_stack(const struct selection *selection, uint32_t context)
@@ -386,6 +393,8 @@ bool selection_has_entry(const struct selection *selection, size_t i)
         return false;
     if (selection->has_size && (entries->size[i] < selection->size_low || entries->size[i] > selection->size_high))
         return false;
+    if (selection->has_annotation && !selection->ranges.inside[i])
+        return false;
     return (!selection->has_time || has_time(selection, i)) && (!selection->has_pool || has_entry_pool(selection, i)) &&
            selection_has_stack(selection, entries->context[i]);
 }
@@ -401,6 +410,7 @@ bool selection_has_block(const struct selection *selection, const struct state *
 {
     return selection_has_segment(selection, &state->segments[block->segment]) &&
            (!selection->has_size || (block->size >= selection->size_low && block->size <= selection->size_high)) &&
+           (!selection->has_annotation || selection_ranges_has_block(&selection->ranges, state, block)) &&
            selection_has_stack(selection, block->context);
 }
 

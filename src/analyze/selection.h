@@ -2,7 +2,7 @@
  * Selection: which entries, segments and blocks a report looks at.  Filled from option texts, asked per row.
  *
  *   --device N|all  --stream S  --pool A:B  --size MIN..MAX  --entries A..B  --time A..B  --action LIST
- *   --stack REGEX  --not-stack REGEX  --frames user|all
+ *   --stack REGEX  --not-stack REGEX  --annotation REGEX  --frames user|all
  *
  * selection_init(), selection_set() for each option, selection_bind() once to a snapshot (it looks up streams and pools
  * and matches the expressions against each distinct stack once), predicates, selection_free().  Ranges include both
@@ -11,6 +11,7 @@
 #ifndef ANALYZE_SELECTION_H
 #define ANALYZE_SELECTION_H
 
+#include "analyze/selection_ranges.h"
 #include "base/error.h"
 #include "snapshot/snapshot.h"
 
@@ -26,7 +27,7 @@ struct selection_pool {
 
 struct selection {
     int device;                /* -1: all */
-    bool has_stream, has_pool, has_size, has_entries, has_time, has_actions, has_stack, has_not_stack;
+    bool has_stream, has_pool, has_size, has_entries, has_time, has_actions, has_stack, has_not_stack, has_annotation;
     bool user_frames;          /* --frames user */
     int64_t stream;
     int64_t pool[2];
@@ -34,13 +35,14 @@ struct selection {
     uint64_t first_entry, last_entry; /* first <= n < last */
     int64_t time_low, time_high; /* microseconds from the first entry */
     uint32_t actions;          /* bit a set: action a is selected */
-    regex_t stack, not_stack;
+    regex_t stack, not_stack, annotation;
     /* bound: */
     const struct snapshot *snapshot;
     uint8_t *matches;          /* by stack node; NULL without expressions */
     int64_t first_time;
     struct selection_pool *pools; /* for entries that do not tell their pool; sorted */
     size_t pool_count;
+    struct selection_ranges ranges;
 };
 
 void selection_init(struct selection *selection); /* everything */

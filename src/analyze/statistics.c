@@ -108,7 +108,7 @@ static int add_state(struct collection *c, int64_t max_split)
 {
     for (size_t s = 0; s < c->state->segment_count; s++) {
         const struct segment *segment = &c->state->segments[s];
-        if (segment->kind == MEMORY_HOST)
+        if (segment->kind == MEMORY_HOST || segment->is_outside)
             continue;
         uint32_t set = find_set(c, segment->process, segment->device);
         if (set == NONE32)
@@ -234,7 +234,7 @@ static int add_entries(struct collection *c)
     uint32_t last = UINT32_MAX, set = NONE32;
     for (size_t i = 0; i < entries->count && i < c->moment; i++) {
         enum action action = entries->action[i];
-        if (entries->flags[i] & ENTRY_BAD || (entries->kind && entries->kind[i] == MEMORY_HOST) ||
+        if (entries->flags[i] & (ENTRY_BAD | ENTRY_OUTSIDE) || (entries->kind && entries->kind[i] == MEMORY_HOST) ||
             action == ACTION_SNAPSHOT || action == ACTION_OTHER)
             continue;
         uint16_t process = entries->process ? entries->process[i] : 0;
@@ -355,16 +355,40 @@ static bool is_complete(const struct snapshot *snapshot, const struct statistics
 {
     const struct process *process = set->process < snapshot->process_count ? &snapshot->processes[set->process] : NULL;
     return snapshot->source == SOURCE_RECORDED && process && !process->incomplete && !process->lost_state &&
-           (!device || !device->lost_entries);
+           !process->unrecorded && (!device || !device->lost_entries);
 }
 
-static void take_recorded(struct statistics *result, const struct device *device)
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+/* An allocator that tells of its blocks: not when a free that waits ends, what was asked for, nor of free blocks. */
+static enum statistics_bound bound_of_blocks(const char *key, bool is_lossless)
+{
+    bool is_now = strstr(key, ".current") != NULL;
+    if (begins(key, "requested_bytes"))
+        return is_now || is_lossless ? STATISTICS_AT_MOST : STATISTICS_UNKNOWN;
+    if (begins(key, "inactive_split"))
+        return is_now ? STATISTICS_EXACT : STATISTICS_AT_LEAST;
+    if (begins(key, "active") || begins(key, "oversize") || begins(key, "num_sync") ||
+        (begins(key, "num_alloc_retries") && !is_lossless))
+        return STATISTICS_AT_LEAST;
+    return begins(key, "max_split") ? STATISTICS_UNKNOWN : STATISTICS_EXACT;
+}
+
+static void take_recorded(struct statistics *result, const struct device *device, bool has_blocks)
 {
     result->values = device->stats;
     memset(&result->bounds, 0, sizeof(result->bounds));
     const struct memory_stats_key *keys = memory_stats_keys();
+    for (int i = 0; i < MEMORY_STATS_KEYS && has_blocks; i++)
+        *(int64_t *)(void *)((char *)&result->bounds + keys[i].offset) =
+            bound_of_blocks(keys[i].name, !device->lost_entries);
     for (int i = 0; i < MEMORY_STATS_KEYS && !device->stats_exact; i++) {
         bool is_now = strstr(keys[i].name, ".current") || strcmp(keys[i].name, "max_split_size") == 0;
+        if (has_blocks && is_now)
+            continue;
         *(int64_t *)(void *)((char *)&result->bounds + keys[i].offset) = is_now ? STATISTICS_EXACT : STATISTICS_AT_LEAST;
     }
 }
@@ -388,7 +412,8 @@ static int settle_all(struct collection *c, statistics_replay *replay, void *con
         set->lost_entries = device ? device->lost_entries : 0;
         int status = 1;
         if (device && device->has_stats && c->moment == snapshot->entries.count) {
-            take_recorded(set, device);
+            take_recorded(set, device, snapshot->source == SOURCE_RECORDED && !is_implied(snapshot, set->process) &&
+                                           !snapshot_is_cached(snapshot, set->process));
             status = STATUS_OK;
         } else if (replay) {
             status = replay(context, snapshot, c->moment, set, err);

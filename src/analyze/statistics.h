@@ -28,6 +28,7 @@ struct statistics {
     struct memory_stats bounds; /* enum statistics_bound, at the place of each value */
     bool is_exact;              /* all of them */
     uint64_t lost_entries;      /* overwritten in the ring */
+    bool refutes_limit;         /* the recording does not come out under the limit that was told: as if none had been */
 };
 
 struct statistics_list {

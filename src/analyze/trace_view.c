@@ -255,6 +255,10 @@ static int next_entry(struct trace_view *view, struct trace_line *line)
         line->kind = TRACE_LINE_OTHER;
         return chosen;
     }
+    if (entries->action[entry] == ACTION_OOM && (entries->flags[entry] & ENTRY_OUTSIDE)) {
+        line->kind = TRACE_LINE_OTHER; /* what became of it is told by another entry */
+        return 0;
+    }
     int status =
         fill_line(view, (enum action)entries->action[entry], entries->address[entry], entries->size[entry], line);
     return status < 0 ? status : chosen;

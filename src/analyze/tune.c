@@ -8,19 +8,21 @@
 #include <string.h>
 
 #define SEEDS 4        /* the best few whose neighbours are tried in a round */
-#define FEW 16         /* settings with which the smallest limit is looked for */
-#define HALVINGS 8
+#define HALVINGS 8     /* of the range in which the smallest limit is looked for */
+#define SERVES_ALL (REPLAY_NO_LIMIT - 1) /* a limit under which only the device refuses, also what failed when recorded */
 #define LEAST_TRIED 96 /* not content with less, as long as there is something to try */
 
 struct search {
     const struct tune_options *options;
-    struct replay_plan *plan;
+    const struct replay_plan *plan;
+    uint64_t limit;
     struct tune_space space;
     struct tune_trials trials; /* [0]: the recorded settings */
+    size_t grid_count;         /* of trials: where it began */
     struct text kept, scratch;
     const char *recorded;
-    size_t order[TUNE_MOST]; /* trials by merit; behind the distinct ones those that repeat the outcome of another */
-    size_t distinct, repeats[TUNE_MOST];
+    size_t order[2 * TUNE_MOST]; /* trials by merit; behind the distinct ones those that repeat the outcome of another */
+    size_t distinct, repeats[2 * TUNE_MOST];
 };
 
 static int64_t peak(const struct replay_result *result)
@@ -106,11 +108,16 @@ static int add(void *self, const struct tune_setting *setting)
     return tune_trials_add(&search->trials, setting, text_string(&search->scratch));
 }
 
+static bool serves_all(const struct search *search)
+{
+    return search->trials.items[search->order[0]].result.stats.num_ooms == 0;
+}
+
 static int run_from(struct search *search, size_t first, struct error *err)
 {
     const struct tune_options *options = search->options;
-    const struct tune_runner runner = {search->plan, options->replay.limit, options->replay.limit_entry,
-                                       options->threads, options->progress};
+    const struct tune_runner runner = {search->plan, search->limit, options->replay.limit_entry, options->threads,
+                                       search->limit == options->replay.limit ? options->progress : NULL};
     int status = tune_trials_run(&search->trials, first, &runner, err);
     if (!status)
         rank(search);
@@ -144,28 +151,54 @@ static int refine(struct search *search, struct error *err)
         if (search->trials.count == first)
             return STATUS_OK;
         int status = run_from(search, first, err);
-        bool fits = search->trials.items[search->order[0]].result.stats.num_ooms == 0;
-        if (status || (search->order[0] == best && search->trials.count >= LEAST_TRIED && fits))
+        if (status || (search->order[0] == best && search->trials.count >= LEAST_TRIED && serves_all(search)))
             return status;
     }
 }
 
-static int search_all(struct search *search, const struct snapshot *snapshot, struct error *err)
+static int search_all(struct search *search, const struct snapshot *snapshot, bool collects, struct error *err)
 {
-    const struct replay_options *replay = &search->options->replay;
+    struct replay_options replay = search->options->replay;
     struct tune_setting as_recorded;
-    search->recorded = replay_recorded_conf(snapshot);
-    if (tune_space_find(snapshot, replay, search->recorded, &search->space))
+    replay.limit = collects ? replay.limit : REPLAY_NO_LIMIT;
+    search->recorded = replay_recorded_conf(snapshot, replay.process);
+    if (tune_space_find(snapshot, &replay, search->recorded, &search->space))
         return error_no_memory(err);
     tune_setting_read(search->recorded, search->space.collects, &as_recorded);
     tune_kept(search->recorded, search->space.collects, &search->kept);
     if (text_failed(&search->kept) || tune_trials_add(&search->trials, &as_recorded, search->recorded) ||
         tune_grid(&search->space, add, search))
         return error_no_memory(err);
-    int status = replay_plan_new(snapshot, replay, &search->plan, err);
-    if (!status)
-        status = run_from(search, 0, err);
+    search->grid_count = search->trials.count;
+    int status = run_from(search, 0, err);
     return status ? status : refine(search, err);
+}
+
+static int take_trials(struct tune_trials *to, const struct search *from, const size_t *order, size_t count)
+{
+    int status = STATUS_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        const struct tune_trial *trial = &from->trials.items[order ? order[i] : i];
+        status = tune_trials_add(to, &trial->setting, trial->conf);
+    }
+    return status;
+}
+
+/* Nothing fits the limit: settings that reserve least where everything is served, whatever the limit, may do. */
+static int search_wide(struct search *search, struct search *wide, const struct snapshot *snapshot, struct error *err)
+{
+    size_t first = search->trials.count;
+    int status = search_all(wide, snapshot, false, err);
+    if (!status && take_trials(&search->trials, wide, wide->order, wide->distinct))
+        status = error_no_memory(err);
+    return status ? status : run_from(search, first, err);
+}
+
+static void search_free(struct search *search)
+{
+    tune_trials_free(&search->trials);
+    text_free(&search->kept);
+    text_free(&search->scratch);
 }
 
 /* --- the result -------------------------------------------------------------------------------------------------- */
@@ -221,70 +254,89 @@ static int rows_of(const struct search *search, struct tune_result *result)
         else
             result->count++;
     }
-    result->fits = trials[search->order[0]].result.stats.num_ooms == 0;
+    result->fits = serves_all(search);
     result->gains = result->count && is_gain(&result->rows[0], &result->baseline);
     result->tried = search->trials.count;
     return STATUS_OK;
 }
 
-/* Does one of these settings serve every request under this limit?  Its text, or NULL. */
-static int fits_in(struct search *search, struct tune_trials *few, uint64_t limit, const char **conf, struct error *err)
+/* Does one of these settings serve every request under this limit?  Then the others are out, and conf is its text; else it
+ * is NULL.  What the user asks for none of them meets. */
+static int fits_in(const struct search *search, struct tune_trials *few, uint64_t limit, const char **conf, struct error *err)
 {
     const struct tune_runner runner = {search->plan, limit, search->options->replay.limit_entry,
                                        search->options->threads, NULL};
-    int status = tune_trials_run(few, 0, &runner, err);
+    size_t kept = 0, fitting = 0;
     *conf = NULL;
-    for (size_t i = few->count; i-- > 0 && !status;)
-        if (few->items[i].result.stats.num_ooms == 0)
-            *conf = few->items[i].conf;
+    int status = limit > search->limit ? tune_trials_run(few, 0, &runner, err) : STATUS_OK;
+    if (status || limit <= search->limit)
+        return status;
+    for (size_t i = 0; i < few->count; i++)
+        fitting += few->items[i].result.stats.num_ooms == 0;
+    for (size_t i = 0; i < few->count && fitting; i++) {
+        if (few->items[i].result.stats.num_ooms)
+            free(few->items[i].conf);
+        else
+            few->items[kept++] = few->items[i];
+    }
+    few->count = fitting ? kept : few->count;
+    *conf = fitting ? few->items[0].conf : NULL;
+    return STATUS_OK;
+}
+
+/* The smallest limit that one of these meets: above what is requested at a time; a little more than the smallest peak may
+ * be needed, as a limit counts whole segments.  *below is too little, *above is enough. */
+static int narrow_limit(const struct search *search, struct tune_trials *few, uint64_t *below, uint64_t *above,
+                        const char **met, struct error *err)
+{
+    const char *conf;
+    int status = fits_in(search, few, *above, met, err);
+    for (int i = 0; i < HALVINGS && !status && !*met; i++) {
+        *below = *above;
+        *above += *above / HALVINGS;
+        status = fits_in(search, few, *above, met, err);
+    }
+    for (int i = 0; i < HALVINGS && !status && *met && *below + SETTINGS_MIB < *above; i++) {
+        uint64_t middle = (*below + (*above - *below) / 2) & ~(SETTINGS_MIB - 1);
+        status = fits_in(search, few, middle, &conf, err);
+        if (conf)
+            *above = middle, *met = conf;
+        else
+            *below = middle;
+    }
     return status;
 }
 
-/* The smallest limit that can be met, by halving, with the settings under which least fails: above the user's limit,
- * and at most what is reserved without one. */
-static int find_limit(struct search *search, struct tune_trials *few, struct tune_result *result, struct error *err)
+/* Among all settings that do not depend on the limit asked for. */
+static int find_limit(const struct search *search, const struct search *wide, struct tune_result *result, struct error *err)
 {
-    uint64_t below = search->options->replay.limit, above = result->least_peak;
-    const char *conf, *met = result->least_conf;
-    for (int i = 0; i < HALVINGS && below + SETTINGS_MIB < above; i++) {
-        uint64_t middle = (below + (above - below) / 2) & ~(SETTINGS_MIB - 1);
-        int status = fits_in(search, few, middle, &conf, err);
-        if (status)
-            return status;
-        if (conf)
-            above = middle, met = conf;
-        else
-            below = middle;
-    }
-    result->least_limit = above;
-    result->least_limit_conf = strdup(met);
-    return result->least_limit_conf ? STATUS_OK : error_no_memory(err);
-}
-
-/* Nothing fits: what would each have reserved, had there been no limit, and which limit could be met? */
-static int find_least(struct search *search, struct tune_result *result, struct error *err)
-{
-    const struct tune_runner runner = {search->plan, REPLAY_NO_LIMIT, 0, search->options->threads, NULL};
+    const struct replay_result *least = &wide->trials.items[wide->order[0]].result;
+    uint64_t below = (uint64_t)least->stats.kinds[MEMORY_STAT_REQUESTED_BYTES][MEMORY_POOL_ALL].peak;
+    uint64_t above = result->least_peak;
     struct tune_trials few = {0};
-    int status = STATUS_OK;
-    for (size_t i = 0; i < FEW && i < search->distinct && !status; i++) {
-        const struct tune_trial *trial = &search->trials.items[search->order[i]];
-        status = tune_trials_add(&few, &trial->setting, trial->conf);
-    }
-    if (status)
-        error_no_memory(err);
-    else
-        status = tune_trials_run(&search->trials, 0, &runner, err);
-    if (!status) {
-        search->space.collects = false; /* in the order that holds without a limit */
-        rank(search);
-        const struct tune_trial *least = &search->trials.items[search->order[0]];
-        result->least_peak = (uint64_t)peak(&least->result);
-        result->least_conf = strdup(least->conf);
-        status = result->least_conf ? find_limit(search, &few, result, err) : error_no_memory(err);
+    const char *met = NULL;
+    int status = take_trials(&few, wide, wide->order, wide->distinct);
+    if (!status)
+        status = take_trials(&few, search, NULL, search->grid_count);
+    status = status ? error_no_memory(err) : narrow_limit(search, &few, &below, &above, &met, err);
+    if (!status && met) {
+        result->least_limit = above;
+        result->least_limit_conf = strdup(met);
+        status = result->least_limit_conf ? STATUS_OK : error_no_memory(err);
     }
     tune_trials_free(&few);
     return status;
+}
+
+/* Nothing fits: what would be reserved, had there been no limit, and which limit could be met? */
+static int find_least(const struct search *search, const struct search *wide, struct tune_result *result, struct error *err)
+{
+    const struct tune_trial *least = &wide->trials.items[wide->order[0]];
+    if (!serves_all(wide)) /* the device is too small */
+        return STATUS_OK;
+    result->least_peak = (uint64_t)peak(&least->result);
+    result->least_conf = strdup(least->conf);
+    return result->least_conf ? find_limit(search, wide, result, err) : error_no_memory(err);
 }
 
 static uint64_t recorded_ooms(const struct snapshot *snapshot, const struct replay_options *options)
@@ -292,28 +344,45 @@ static uint64_t recorded_ooms(const struct snapshot *snapshot, const struct repl
     const struct entries *entries = &snapshot->entries;
     uint64_t count = 0;
     for (size_t i = 0; i < entries->count && i < options->moment; i++)
-        count += entries->action[i] == ACTION_OOM && entries->device[i] == options->device &&
+        count += entries->action[i] == ACTION_OOM && !(entries->flags[i] & ENTRY_OUTSIDE) &&
+                 entries->device[i] == options->device &&
                  (entries->process ? entries->process[i] : 0) == options->process;
     return count;
+}
+
+static int tune_with(const struct replay_plan *plan, const struct snapshot *snapshot, const struct tune_options *options,
+                     struct tune_result *result, struct error *err)
+{
+    struct search search = {.options = options, .plan = plan, .limit = options->replay.limit};
+    struct search wide = {.options = options, .plan = plan, .limit = SERVES_ALL};
+    bool limited = options->replay.limit != REPLAY_NO_LIMIT;
+    int status = search_all(&search, snapshot, limited, err);
+    if (!status && limited && !serves_all(&search))
+        status = search_wide(&search, &wide, snapshot, err);
+    if (!status && rows_of(&search, result))
+        status = error_no_memory(err);
+    if (!status && limited && !result->fits)
+        status = find_least(&search, &wide, result, err);
+    search_free(&search);
+    search_free(&wide);
+    return status;
 }
 
 int tune_run(const struct snapshot *snapshot, const struct tune_options *options, struct tune_result *result,
              struct error *err)
 {
-    struct search search = {.options = options};
+    struct replay_plan *plan;
+    uint64_t limit;
     *result = (struct tune_result){0};
-    int status = search_all(&search, snapshot, err);
-    if (!status && rows_of(&search, result))
-        status = error_no_memory(err);
-    if (!status && !result->fits && search.space.collects)
-        status = find_least(&search, result, err);
+    int status = replay_plan_new(snapshot, &options->replay, &plan, err);
+    if (status)
+        return status;
+    result->recorded = *replay_plan_recorded(plan, &limit);
     result->recorded_ooms = recorded_ooms(snapshot, &options->replay);
+    status = tune_with(plan, snapshot, options, result, err);
+    replay_plan_free(plan);
     if (status)
         tune_free(result);
-    replay_plan_free(search.plan);
-    tune_trials_free(&search.trials);
-    text_free(&search.kept);
-    text_free(&search.scratch);
     return status;
 }
 

@@ -94,6 +94,7 @@ static const struct bin_field process_fields[] = {
     FIELD(15, struct process, lost_state, BIN_UNSIGNED),
     FIELD(16, struct process, clock_realtime, BIN_SIGNED),
     FIELD(17, struct process, clock_monotonic, BIN_SIGNED),
+    FIELD(18, struct process, unrecorded, BIN_UNSIGNED),
 };
 SCHEMA(process, struct process);
 
@@ -109,6 +110,9 @@ static const struct bin_field device_fields[] = {
     FIELD(10, struct device, lost_entries, BIN_UNSIGNED),
     FIELD(11, struct device, has_stats, BIN_TRUTH),
     FIELD(12, struct device, stats_exact, BIN_TRUTH),
+    FIELD(13, struct device, has_sample, BIN_TRUTH),
+    FIELD(14, struct device, known_bytes, BIN_UNSIGNED),
+    FIELD(15, struct device, pool_bytes, BIN_UNSIGNED),
 };
 SCHEMA(device, struct device);
 
@@ -149,6 +153,8 @@ static const struct bin_field annotation_fields[] = {
     FIELD(4, struct annotation, process, BIN_UNSIGNED),
     FIELD(5, struct annotation, shape, BIN_UNSIGNED),
     FIELD(6, struct annotation, stage, BIN_UNSIGNED),
+    FIELD(7, struct annotation, thread, BIN_UNSIGNED),
+    FIELD(8, struct annotation, later, BIN_UNSIGNED),
 };
 SCHEMA(annotation, struct annotation);
 
@@ -168,6 +174,7 @@ static const struct bin_field segment_fields[] = {
     FIELD(13, struct segment, is_large, BIN_TRUTH),
     FIELD(14, struct segment, is_expandable, BIN_TRUTH),
     FIELD(15, struct segment, kind, BIN_UNSIGNED),
+    FIELD(16, struct segment, is_outside, BIN_TRUTH),
 };
 SCHEMA(segment, struct segment);
 

@@ -181,6 +181,10 @@ static void json_segment(struct json *json, size_t i)
         json_unsigned(json, segment->process);
         json_key(json, "kind");
         json_word(json, memory_kind_name((enum memory_kind)segment->kind));
+        if (segment->is_outside) {
+            json_key(json, "outside");
+            json_bool(json, true);
+        }
     }
     json_unknown(json, ROW_SEGMENT, i, segment->shape);
     json_key(json, "blocks");
@@ -209,7 +213,7 @@ static void json_entry_text(struct json *json, size_t i, uint16_t shape, enum fi
 /* What only recorded entries know. */
 static void json_entry_more(struct json *json, size_t i)
 {
-    static const char *const words[] = {"requested_unknown", "stream_unknown", "no_time", "failed", "bad"};
+    static const char *const words[] = {"requested_unknown", "stream_unknown", "no_time", "failed", "bad", "outside"};
     const struct entries *entries = &json->snapshot->entries;
     if (entries->process) {
         json_key(json, "process");
@@ -227,7 +231,7 @@ static void json_entry_more(struct json *json, size_t i)
         json_key(json, "kind");
         json_word(json, memory_kind_name((enum memory_kind)entries->kind[i]));
     }
-    json_flag_words(json, entries->flags[i], words, 5);
+    json_flag_words(json, entries->flags[i], words, 6);
 }
 
 static void json_entry(struct json *json, size_t i)
@@ -365,6 +369,8 @@ static void json_process(struct json *json, const struct process *process)
     json_unsigned(json, process->lost_stacks);
     json_key(json, "lost_state");
     json_unsigned(json, process->lost_state);
+    json_key(json, "unrecorded");
+    json_unsigned(json, process->unrecorded);
     json_key(json, "clock_realtime_us");
     json_signed(json, process->clock_realtime);
     json_key(json, "clock_monotonic_us");
@@ -413,6 +419,12 @@ static void json_device(struct json *json, const struct device *device)
     json_unsigned(json, device->total);
     json_key(json, "free_at_end");
     json_unsigned(json, device->free_at_end);
+    if (device->has_sample) {
+        json_key(json, "known_when_free_was_seen");
+        json_unsigned(json, device->known_bytes);
+        json_key(json, "held_by_driver_pools");
+        json_unsigned(json, device->pool_bytes);
+    }
     json_key(json, "trace_alloc_max_entries");
     json_unsigned(json, device->max_entries);
     json_key(json, "lost_entries");

@@ -160,7 +160,7 @@ static int follow_event(struct ring_reader *reader, struct ring_event *event, st
     const struct ring_slot *slot = &event->slot;
     uint64_t size = slot->flags & RING_SIZE_UNKNOWN ? 0 : slot->size;
     if (makes_segment(slot))
-        return begin_life(reader, slot->address, size, slot->device, false, &event->life);
+        return begin_life(reader, slot->address, size, slot->device, slot->notes & RING_HOLDS_BLOCKS, &event->life);
     if (ring_is_block_action(slot->action))
         mark(reader, slot->address, size, slot->device);
     if (!ends_segment(slot))
@@ -177,13 +177,55 @@ static int follow_event(struct ring_reader *reader, struct ring_event *event, st
 
 static bool has_blocks(const struct ring_reader *reader)
 {
-    for (size_t i = 0; i < reader->event_count; i++)
-        if (ring_is_block_action(reader->events[i].slot.action))
+    for (size_t i = 0; i < RING_DEVICES; i++)
+        if (reader->devices[i].allocator)
             return true;
+    for (size_t i = 0; i < reader->event_count; i++) {
+        const struct ring_slot *slot = &reader->events[i].slot;
+        bool is_refusal = slot->action == ACTION_OOM && !slot->call && reader->header.call_count > 1;
+        if (ring_is_block_action(slot->action) || is_refusal)
+            return true;
+    }
     for (size_t i = 0; i < reader->live.count; i++)
         if (reader->live.items[i].alive && (reader->live.items[i].key & RING_LIVE_BLOCK))
             return true;
     return false;
+}
+
+/* --- refusals ------------------------------------------------------------------------------------------------------ */
+
+/* An allocator whose blocks are told says itself when it has none to give; the driver's refusals before are steps on its
+ * way to that, or to a block that was there in the end. */
+static void take_steps(struct ring_reader *reader, uint32_t last, uint16_t device)
+{
+    if (last != NONE32 && device < RING_DEVICES)
+        reader->retries[device]++;
+    for (; last != NONE32; last = reader->events[last].refused)
+        reader->events[last].is_step = true;
+}
+
+static int find_steps(struct ring_reader *reader)
+{
+    struct table waiting = {0}; /* thread -> its last refusal */
+    int status = STATUS_OK;
+    for (size_t i = 0; i < reader->event_count && !status; i++) {
+        struct ring_event *event = &reader->events[i];
+        const struct ring_slot *slot = &event->slot;
+        bool is_oom = slot->action == ACTION_OOM, is_refusal = is_oom && slot->call && !(slot->notes & RING_HOLDS_BLOCKS);
+        if (!is_oom && !ring_is_block_action(slot->action))
+            continue;
+        uint32_t last = table_get(&waiting, slot->thread + UINT64_C(1), NONE32);
+        if (is_refusal) {
+            event->refused = last;
+            status = table_set(&waiting, slot->thread + UINT64_C(1), (uint32_t)i);
+            continue;
+        }
+        if (is_oom || slot->action == ACTION_ALLOC)
+            take_steps(reader, last, slot->device);
+        table_remove(&waiting, slot->thread + UINT64_C(1));
+    }
+    table_free(&waiting);
+    return status ? error_no_memory(reader->err) : STATUS_OK;
 }
 
 int ring_find_blocks(struct ring_reader *reader)
@@ -204,7 +246,7 @@ int ring_find_blocks(struct ring_reader *reader)
     }
     table_free(&seen);
     table_free(&ended);
-    return status;
+    return status ? status : find_steps(reader);
 }
 
 bool ring_holds_blocks(const struct ring_reader *reader, uint64_t start, uint16_t device)

@@ -42,6 +42,11 @@ static int64_t time_of(const struct build *build, uint64_t ticks)
     return (int64_t)((uint64_t)build->clock.realtime + (uint64_t)(int64_t)nanoseconds) / 1000;
 }
 
+int64_t ring_build_time(const struct build *build, uint64_t ticks)
+{
+    return time_of(build, ticks);
+}
+
 /* --- facts -------------------------------------------------------------------------------------------------------- */
 
 static uint32_t text(struct build *build, const char *bytes)
@@ -73,6 +78,9 @@ static void build_process(struct build *build)
     process->implied_blocks = !build->reader->has_blocks;
     process->lost_stacks = header->lost_stacks;
     process->lost_state = header->lost_live;
+    process->unrecorded = header->skipped_paused;
+    for (size_t i = 0; i < RING_DEVICES; i++)
+        process->unrecorded += build->reader->forgotten[i];
     process->incomplete = header->lost_stacks || header->lost_live || header->dropped_nested ||
                           header->dropped_device || header->dropped_waiting || header->grow_failures;
     process->clock_realtime = header->calibrations[0].realtime / 1000;
@@ -116,8 +124,12 @@ static int build_device(struct build *build, uint16_t ordinal)
     memcpy(device->uuid, from->uuid, sizeof(device->uuid));
     device->total = from->known & RING_DEVICE_TOTAL ? from->total : 0;
     device->free_at_end = from->known & RING_DEVICE_FREE ? from->free_bytes : 0;
+    device->has_sample = (from->known & RING_DEVICE_FREE) && (from->known & RING_DEVICE_TOTAL);
+    device->known_bytes = device->has_sample ? from->known_bytes : 0;
+    device->pool_bytes = device->has_sample ? from->pool_bytes : 0;
     device->max_entries = reader->header.max_entries;
-    device->lost_entries = from->head > reader->shown[ordinal] ? from->head - reader->shown[ordinal] : 0;
+    uint64_t known = reader->shown[ordinal] + reader->forgotten[ordinal];
+    device->lost_entries = from->head > known ? from->head - known : 0;
     device->lost_entries += from->ring_failed;
     device->has_stats = true;
     device->stats_exact = !reader->statistics_torn && !(reader->header.state & RING_STATS_INEXACT) &&
@@ -194,6 +206,22 @@ static int build_blocks_setting(struct build *build)
                ? error_no_memory(build->reader->err) : STATUS_OK;
 }
 
+/* Of a copy that the process made of its file: what it was made for. */
+static int build_copy_setting(struct build *build)
+{
+    static const char *const words[RING_COPIES] = {NULL, "out of memory", "signal"};
+    const struct ring_header *header = &build->reader->header;
+    char text[48];
+    if (header->copy == RING_COPY_NONE || header->copy >= RING_COPIES)
+        return STATUS_OK;
+    int length = snprintf(text, sizeof(text), "%s %" PRIu32, words[header->copy], header->copy_number);
+    uint32_t key = snapshot_string(build->snapshot, "kept_at", strlen("kept_at"));
+    uint32_t content = snapshot_shared_string(build->snapshot, text, (size_t)length);
+    return key == STRING_NONE || content == STRING_NONE ||
+           snapshot_add_setting(build->snapshot, key, value_make(VALUE_STRING, content)) == NONE32
+               ? error_no_memory(build->reader->err) : STATUS_OK;
+}
+
 static int build_calls(struct build *build)
 {
     const struct ring_reader *reader = build->reader;
@@ -207,76 +235,6 @@ static int build_calls(struct build *build)
             return error_no_memory(build->reader->err);
     }
     return STATUS_OK;
-}
-
-/* --- stacks ------------------------------------------------------------------------------------------------------- */
-
-/* Where a thread's stack naturally begins: the program's entry, the loader, the C library.  Elsewhere the unwinder
- * stopped for want of information, or the depth was reached. */
-static bool is_stack_end(const struct build *build, const struct ring_node *node)
-{
-    if (node->module >= build->reader->module_count)
-        return false;
-    const struct ring_module *module = &build->reader->modules[node->module];
-    return (module->flags & RING_MODULE_STACK_END) || ((module->flags & RING_MODULE_PROGRAM) &&
-           node->offset >= module->entry && node->offset - module->entry < 64);
-}
-
-static uint32_t build_frame(struct build *build, const struct ring_node *node)
-{
-    bool cut = node->parent == RING_STACK_EMPTY && !is_stack_end(build, node);
-    struct frame frame = {.name = STRING_NONE, .filename = STRING_NONE, .module = NONE32, .offset = node->offset,
-                          .flags = (uint8_t)(FRAME_NATIVE | (cut ? FRAME_TRUNCATED : 0))};
-    if (node->module < build->reader->module_count)
-        frame.module = node->module;
-    bool is_small = node->offset < UINT64_C(1) << 40 && (frame.module == NONE32 || frame.module < 1u << 22);
-    uint64_t key = node->offset << 24 | (frame.module & 0x7fffff) << 1 | cut;
-    uint32_t *known = is_small ? table_at(&build->frames, key, NONE32) : NULL;
-    if (known && *known != NONE32)
-        return *known;
-    uint32_t number = snapshot_add_frame(build->snapshot, &frame);
-    if (known)
-        *known = number;
-    return number;
-}
-
-/* The snapshot's stack for a node: up to the first one that is made already, then down again. */
-static int build_stack(struct build *build, uint32_t node, uint32_t *stack)
-{
-    const struct ring_reader *reader = build->reader;
-    size_t depth = 0;
-    for (; node >= RING_STACK_FIRST; node = reader->nodes[node - RING_STACK_FIRST].parent) {
-        if (node - RING_STACK_FIRST >= reader->node_count ||
-            (depth && node >= build->path[depth - 1])) /* parents come first: no circles */
-            return error_set(reader->err, STATUS_INPUT, "has a stack (number %" PRIu32 ") that is not linked", node);
-        if (build->stacks[node - RING_STACK_FIRST] != NONE32)
-            break;
-        build->path[depth++] = node;
-    }
-    uint32_t at = node >= RING_STACK_FIRST ? build->stacks[node - RING_STACK_FIRST] : STACK_EMPTY;
-    while (depth-- > 0) {
-        uint32_t number = build->path[depth] - RING_STACK_FIRST;
-        uint32_t frame = build_frame(build, &reader->nodes[number]);
-        at = frame == NONE32 ? NONE32 : snapshot_push_frame(build->snapshot, at, frame);
-        if (at == NONE32)
-            return error_no_memory(build->reader->err);
-        build->stacks[number] = at;
-    }
-    *stack = at;
-    return STATUS_OK;
-}
-
-int ring_build_context(struct build *build, uint32_t node, uint32_t *context)
-{
-    uint32_t stack = STACK_EMPTY;
-    *context = CONTEXT_NONE;
-    if (node == RING_STACK_NONE)
-        return STATUS_OK;
-    int status = build_stack(build, node, &stack);
-    if (status)
-        return status;
-    *context = snapshot_add_context(build->snapshot, stack);
-    return *context == CONTEXT_NONE ? error_no_memory(build->reader->err) : STATUS_OK;
 }
 
 /* --- entries ------------------------------------------------------------------------------------------------------ */
@@ -304,7 +262,7 @@ static int add_implied(struct build *build, const struct entry *like, enum actio
     entry.action = action;
     entry.address = life->start;
     entry.size = life->size;
-    entry.flags = (uint8_t)((entry.flags & ~ENTRY_FAILED) | ENTRY_REQUESTED_UNKNOWN);
+    entry.flags = (uint8_t)((entry.flags & ~ENTRY_FAILED) | ENTRY_REQUESTED_UNKNOWN | ENTRY_OUTSIDE);
     return life->holds_blocks || !life->size ? STATUS_OK : add_entry(build, &entry);
 }
 
@@ -320,12 +278,29 @@ static int add_with_blocks(struct build *build, const struct ring_event *event, 
         if (!status)
             status = add_implied(build, entry, ACTION_FREE_COMPLETED, &lives[life]);
     }
+    if (event->life != NONE32 && !lives[event->life].holds_blocks)
+        entry->flags |= ENTRY_OUTSIDE;
     if (!status)
         status = add_entry(build, entry);
     if (!status && !ends && event->life != NONE32)
         status = add_implied(build, entry, ACTION_ALLOC, &lives[event->life]);
     entry->action = ACTION_FREE_COMPLETED;
-    return status || action != ACTION_FREE_REQUESTED ? status : add_entry(build, entry);
+    bool is_told = action != ACTION_FREE_REQUESTED || (event->slot.notes & RING_FREE_TOLD);
+    return status || is_told ? status : add_entry(build, entry);
+}
+
+/* What happens in one call shares its context. */
+static int event_context(struct build *build, struct ring_event *event)
+{
+    uint32_t *last = build->reader->has_blocks ? table_at(&build->parts, event->slot.thread + UINT64_C(1), CONTEXT_NONE) : NULL;
+    if (last && (event->slot.notes & RING_SAME_CALL) && *last != CONTEXT_NONE) {
+        event->context = *last;
+        return STATUS_OK;
+    }
+    int status = ring_build_context(build, event->slot.stack, event->slot.python_stack, &event->context);
+    if (last)
+        *last = event->context;
+    return status;
 }
 
 /* A free tells its stream and pool by what it frees. */
@@ -340,18 +315,22 @@ static int build_entry(struct build *build, struct ring_event *event)
     entry.stream = slot->stream;
     entry.address = slot->address;
     entry.size = slot->flags & RING_SIZE_UNKNOWN ? 0 : slot->size;
+    if (ring_is_block_action(slot->action) && event->requested != UINT64_MAX)
+        entry.size = event->requested;
     entry.time = time_of(build, slot->ticks);
     entry.thread = slot->thread;
     entry.call = slot->call < build->reader->header.call_count ? (uint16_t)build->calls[slot->call] : 0;
     if (slot->flags & RING_STREAM_UNKNOWN)
         entry.flags |= ENTRY_STREAM_UNKNOWN;
+    if (event->is_step)
+        entry.flags |= ENTRY_OUTSIDE;
     if ((slot->flags & RING_SIZE_UNKNOWN) || (slot->notes & RING_REQUESTED_UNKNOWN))
         entry.flags |= ENTRY_REQUESTED_UNKNOWN;
     if (slot->result && (slot->action == ACTION_SEGMENT_FREE || slot->action == ACTION_SEGMENT_UNMAP ||
                          slot->action == ACTION_FREE_COMPLETED))
         entry.flags |= ENTRY_FAILED;
     entry.pool = ring_build_pool(build, event->pool);
-    int status = ring_build_context(build, slot->stack, &event->context);
+    int status = event_context(build, event);
     entry.context = event->context;
     if (status)
         return status;
@@ -375,26 +354,40 @@ static int build_all(struct build *build)
     if (!status)
         status = build_blocks_setting(build);
     if (!status)
+        status = build_copy_setting(build);
+    if (!status)
+        status = ring_python_setting(build);
+    if (!status)
         status = build_calls(build);
-    for (size_t i = 0; i < reader->event_count && !status; i++)
-        status = build_entry(build, &build->reader->events[i]);
+    if (!status)
+        status = ring_marks_begin(build);
+    for (size_t i = 0; i < reader->event_count && !status; i++) {
+        status = ring_marks_until(build, &reader->events[i]);
+        if (!status)
+            status = ring_annotations_until(build, &reader->events[i]);
+        if (!status)
+            status = build_entry(build, &build->reader->events[i]);
+    }
+    if (!status)
+        status = ring_marks_until(build, NULL);
+    if (!status)
+        status = ring_annotations_until(build, NULL);
+    if (!status)
+        status = ring_annotations_setting(build);
     return status ? status : ring_build_state(build);
 }
 
 int ring_build(struct ring_reader *reader, struct snapshot *snapshot)
 {
     struct build build = {.reader = reader, .snapshot = snapshot};
-    build.stacks = malloc((reader->node_count + 1) * sizeof(*build.stacks));
-    build.path = malloc((reader->node_count + 1) * sizeof(*build.path));
-    int status = build.stacks && build.path ? STATUS_OK : error_no_memory(reader->err);
-    if (!status) {
-        memset(build.stacks, 0xff, (reader->node_count + 1) * sizeof(*build.stacks));
+    int status = ring_stacks_begin(&build);
+    if (!status)
         status = build_all(&build);
-    }
-    free(build.stacks);
-    free(build.path);
+    ring_stacks_free(&build);
     free(build.calls);
-    table_free(&build.frames);
+    ring_marks_free(&build);
+    ring_annotations_free(&build);
     table_free(&build.pools);
+    table_free(&build.parts);
     return status;
 }

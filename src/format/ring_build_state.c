@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OWN_TURNS 100 /* looks at what changes meanwhile */
 #define SMALL_BLOCK (INT64_C(1) << 20)    /* at most: of the small pool */
 #define SMALL_SEGMENT (UINT64_C(2) << 20)
 #define LARGE_PAGE (INT64_C(20) << 20)    /* what the large pool maps */
@@ -32,19 +33,19 @@ static uint64_t end_of(const struct ring_item *item)
 static int item_context(struct build *build, const struct ring_item *item, uint32_t *context)
 {
     if (item->event == NONE32)
-        return ring_build_context(build, item->record.stack, context);
+        return ring_build_context(build, item->record.stack, item->record.python_stack, context);
     *context = build->reader->events[item->event].context;
     return STATUS_OK;
 }
 
-static int add_segment(struct build *build, const struct ring_item *item, uint64_t size)
+static int add_segment(struct build *build, const struct ring_item *item, uint64_t size, bool is_outside)
 {
     const struct ring_live *record = &item->record;
     uint64_t small = build->reader->has_blocks ? SMALL_SEGMENT : RING_SMALL_LIMIT;
     struct segment segment = {.address = address_of(item), .total_size = size, .stream = record->stream,
                               .pool = ring_build_pool(build, record->pool), .device = record->device,
                               .is_large = record->size > small, .is_expandable = record->action == ACTION_SEGMENT_MAP,
-                              .kind = record->flags & RING_KIND_MASK};
+                              .is_outside = is_outside, .kind = record->flags & RING_KIND_MASK};
     int status = item_context(build, item, &segment.context);
     if (status)
         return status;
@@ -67,7 +68,10 @@ static int add_block(struct build *build, const struct ring_item *item, uint64_t
     int status = item_context(build, item, &block.context);
     if (status)
         return status;
-    segment->allocated_size += size;
+    bool waits = record->notes & RING_FREE_TOLD;
+    if (waits)
+        block.state = BLOCK_ACTIVE_PENDING_FREE;
+    segment->allocated_size += waits ? 0 : size;
     segment->active_size += size;
     segment->requested_size += block.requested;
     return state_add_block(state, &block) ? error_no_memory(build->reader->err) : STATUS_OK;
@@ -83,7 +87,7 @@ static int add_hole(struct build *build, uint64_t start, uint64_t end)
 
 static int add_whole(struct build *build, const struct ring_item *item)
 {
-    int status = add_segment(build, item, item->record.size);
+    int status = add_segment(build, item, item->record.size, build->reader->has_blocks);
     return status ? status : add_block(build, item, item->record.size);
 }
 
@@ -139,7 +143,7 @@ static int lay_block(struct build *build, const struct ring_item *item, uint64_t
 static int lay_out(struct build *build, const struct ring_item *parts, size_t count, struct row *blocks)
 {
     uint64_t at = parts[0].key, end = end_of(&parts[count - 1]);
-    int status = add_segment(build, &parts[0], end - at);
+    int status = add_segment(build, &parts[0], end - at, false);
     for (size_t i = 0; i < count && !status; i++) {
         if (!holds_blocks(build, &parts[i]))
             status = lay_block(build, &parts[i], end, &at);
@@ -156,7 +160,7 @@ static int house(struct build *build, struct row *blocks, uint64_t until)
     for (; blocks->count && address_of(blocks->items) < until && !status; step(blocks, 1)) {
         uint64_t size = blocks->items->record.size, room = until - address_of(blocks->items);
         size = size > room ? room : size;
-        status = add_segment(build, blocks->items, size);
+        status = add_segment(build, blocks->items, size, false);
         if (!status)
             status = add_block(build, blocks->items, size);
     }
@@ -236,9 +240,9 @@ static void count_segment(struct memory_stats *now, const struct state *state, c
     }
 }
 
-/* The recorder counts each segment as an allocation.  Here blocks count, from the entries back from the end; what the
- * ring forgot makes peaks and sums too low, and nobody kept those of free blocks in split segments. */
-static void count_device(const struct build *build, struct device *device)
+/* Of what the recorder did not count: requested bytes and free blocks in split segments, from the entries back from the
+ * end; what the ring forgot makes peaks and sums too low. */
+static void count_entries(const struct build *build, struct device *device)
 {
     const struct snapshot *snapshot = build->snapshot;
     struct memory_stats changes, now;
@@ -246,13 +250,14 @@ static void count_device(const struct build *build, struct device *device)
     memory_stats_init(&now);
     for (size_t i = 0; i < snapshot->entries.count; i++) {
         struct entry entry = snapshot_entry(snapshot, i);
-        if (entry.device == device->ordinal && is_counted(entry.kind))
+        if (entry.device == device->ordinal && is_counted(entry.kind) && !(entry.flags & ENTRY_OUTSIDE))
             count_entry(&changes, &entry);
     }
-    for (size_t s = 0; s < snapshot->end.segment_count; s++)
-        if (snapshot->end.segments[s].device == device->ordinal && is_counted(snapshot->end.segments[s].kind))
-            count_segment(&now, &snapshot->end, &snapshot->end.segments[s]);
-    struct memory_stat reserved = device->stats.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL];
+    for (size_t s = 0; s < snapshot->end.segment_count; s++) {
+        const struct segment *segment = &snapshot->end.segments[s];
+        if (segment->device == device->ordinal && is_counted(segment->kind) && !segment->is_outside)
+            count_segment(&now, &snapshot->end, segment);
+    }
     for (int kind = 0; kind < MEMORY_STAT_KINDS; kind++) {
         for (int pool = 0; pool < MEMORY_POOL_CLASSES; pool++) {
             struct memory_stat change = changes.kinds[kind][pool];
@@ -263,8 +268,58 @@ static void count_device(const struct build *build, struct device *device)
             device->stats.kinds[kind][pool] = change;
         }
     }
-    device->stats.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL] = reserved;
-    device->stats_exact = false;
+}
+
+static struct memory_stat stat_of(const struct ring_stat *from)
+{
+    return (struct memory_stat){from->current, from->peak, from->allocated, from->freed};
+}
+
+/* Our own allocator's, as it kept them.  False: it serves no memory of this device, or they are torn. */
+static int own_numbers(const struct build *build, const struct ring_device *from, struct memory_stats *stats, bool *own)
+{
+    struct ring_allocator numbers;
+    *own = false;
+    if (!from->allocator)
+        return STATUS_OK;
+    for (int turns = 0; turns < OWN_TURNS && !*own; turns++) {
+        uint64_t turn = 0;
+        int status = ring_read_at(build->reader, from->allocator, &numbers, sizeof(numbers), "an allocator's numbers");
+        if (!status)
+            status = ring_read_at(build->reader, from->allocator, &turn, sizeof(turn), "an allocator's numbers");
+        if (status)
+            return status;
+        *own = turn == numbers.turn;
+        memcpy(stats, numbers.values[numbers.turn & 1], sizeof(*stats));
+    }
+    return STATUS_OK;
+}
+
+/* Where an allocator tells of its blocks, its numbers are the device's: those of its blocks and of the segments that
+ * it cut into such. */
+static int count_device(const struct build *build, struct device *device)
+{
+    const struct ring_device *from = &build->reader->devices[device->ordinal];
+    struct memory_stats *stats = &device->stats;
+    bool own;
+    int status = own_numbers(build, from, stats, &own);
+    if (status || own)
+        return status;
+    device->stats_exact = device->stats_exact && !from->allocator;
+    count_entries(build, device);
+    for (int class = 0; class < RING_CLASSES; class++) {
+        stats->kinds[MEMORY_STAT_ALLOCATION][class] = stats->kinds[MEMORY_STAT_ACTIVE][class] =
+            stat_of(&from->blocks[RING_BLOCK_COUNT][class]);
+        stats->kinds[MEMORY_STAT_ALLOCATED_BYTES][class] = stats->kinds[MEMORY_STAT_ACTIVE_BYTES][class] =
+            stat_of(&from->blocks[RING_BLOCK_BYTES][class]);
+        stats->kinds[MEMORY_STAT_RESERVED_BYTES][class] = stat_of(&from->held[RING_HELD_BYTES][class]);
+        stats->kinds[MEMORY_STAT_SEGMENT][class] = stat_of(&from->held[RING_HELD_SEGMENTS][class]);
+    }
+    stats->num_device_alloc = from->held[RING_HELD_CALLS][RING_ALL].allocated;
+    stats->num_device_free = from->held[RING_HELD_CALLS][RING_ALL].freed;
+    stats->num_ooms = from->block_ooms;
+    stats->num_alloc_retries = build->reader->retries[device->ordinal];
+    return STATUS_OK;
 }
 
 /* --- all of it ---------------------------------------------------------------------------------------------------- */
@@ -310,7 +365,7 @@ int ring_build_state(struct build *build)
         status = build_device_state(build, segments, blocks);
     }
     for (size_t i = 0; i < build->snapshot->device_count && build->reader->has_blocks && !status; i++)
-        count_device(build, &build->snapshot->devices[i]);
+        status = count_device(build, &build->snapshot->devices[i]);
     state->moment = build->snapshot->entries.count;
     state->exact = true;
     return status;

@@ -164,6 +164,19 @@ static int read_table(struct ring_reader *reader, enum ring_table_name name, siz
     return STATUS_OK;
 }
 
+static int read_python_tables(struct ring_reader *reader)
+{
+    void *nodes = NULL, *codes = NULL;
+    int status = read_table(reader, RING_PYTHON_NODES, sizeof(struct ring_python_node), "Python's stacks", &nodes,
+                            &reader->python_node_count);
+    reader->python_nodes = nodes;
+    if (!status)
+        status = read_table(reader, RING_CODES, sizeof(struct ring_code), "Python's functions", &codes,
+                            &reader->code_count);
+    reader->codes = codes;
+    return status;
+}
+
 static int read_tables(struct ring_reader *reader)
 {
     void *nodes = NULL, *modules = NULL, *strings = NULL;
@@ -175,7 +188,7 @@ static int read_tables(struct ring_reader *reader)
     if (!status)
         status = read_table(reader, RING_STRINGS, 1, "strings", &strings, &reader->string_count);
     reader->strings = strings;
-    return status;
+    return status ? status : read_python_tables(reader);
 }
 
 static int read_calls(struct ring_reader *reader)
@@ -198,6 +211,10 @@ static int accept_slot(struct ring_reader *reader, const struct ring_slot *slot,
 {
     if (!slot->sequence || (slot->sequence & RING_BUSY) || slot->sequence > reader->header.sequence)
         return 0;
+    if (slot->sequence <= reader->header.forgotten) {
+        reader->forgotten[device]++;
+        return 0;
+    }
     if (slot->device != device || slot->action > ACTION_OOM || (slot->flags & RING_KIND_MASK) >= MEMORY_KIND_COUNT)
         return error_at(reader->err, STATUS_INPUT, offset, "has an event that makes no sense");
     return 1;
@@ -272,6 +289,11 @@ static void order_events(struct ring_reader *reader)
 
 static int read_events(struct ring_reader *reader)
 {
+    for (uint16_t device = 0; device < RING_DEVICES && reader->living_only; device++)
+        reader->shown[device] = used_slots(reader, device) < reader->header.max_entries ? used_slots(reader, device)
+                                                                                        : reader->header.max_entries;
+    if (reader->living_only)
+        return STATUS_OK;
     struct ring_slot *copies = malloc(2 * SLOTS_AT_ONCE * sizeof(*copies));
     if (!copies)
         return error_no_memory(reader->err);
@@ -326,6 +348,7 @@ static int join_extensions(struct ring_reader *reader)
                 continue;
             event->requested = extension->requested;
             event->pool = extension->pool;
+            event->came = extension->came;
         }
         free(extensions);
         if (status)
@@ -351,12 +374,18 @@ static int read_pieces(struct ring_reader *reader, const char *path)
         status = read_events(reader);
     if (!status)
         status = join_extensions(reader);
+    if (!status)
+        status = ring_add_unmapped(reader);
+    if (!status)
+        status = ring_read_annotations(reader);
     uint64_t sequence = reader->header.sequence;
     if (!status) /* stacks that the events name were complete before them */
         status = read_header(reader);
     reader->header.sequence = sequence;
     if (!status)
         status = read_tables(reader);
+    if (!status)
+        status = ring_add_unrecorded(reader);
     if (!status)
         status = ring_settle_live(reader);
     return status ? status : ring_find_blocks(reader);
@@ -370,7 +399,10 @@ static void close_reader(struct ring_reader *reader)
     free(reader->nodes);
     free(reader->modules);
     free(reader->strings);
+    free(reader->python_nodes);
+    free(reader->codes);
     free(reader->events);
+    free(reader->annotations);
     free(reader->live.items);
     free(reader->lives);
     free(reader->open);
@@ -378,7 +410,7 @@ static void close_reader(struct ring_reader *reader)
     free(reader);
 }
 
-int ring_read(const char *path, struct snapshot **result, struct error *err)
+static int read_ring(const char *path, bool living_only, struct snapshot **result, struct error *err)
 {
     struct error ignored;
     *result = NULL;
@@ -392,6 +424,7 @@ int ring_read(const char *path, struct snapshot **result, struct error *err)
     }
     reader->fd = -1;
     reader->err = err ? err : &ignored;
+    reader->living_only = living_only;
     status = read_pieces(reader, path);
     if (!status)
         status = ring_build(reader, snapshot);
@@ -403,6 +436,16 @@ int ring_read(const char *path, struct snapshot **result, struct error *err)
     else
         *result = snapshot;
     return status;
+}
+
+int ring_read(const char *path, struct snapshot **result, struct error *err)
+{
+    return read_ring(path, false, result, err);
+}
+
+int ring_read_living(const char *path, struct snapshot **result, struct error *err)
+{
+    return read_ring(path, true, result, err);
 }
 
 int ring_read_facts(const char *path, struct ring_facts *facts, struct error *err)
@@ -420,7 +463,8 @@ int ring_read_facts(const char *path, struct ring_facts *facts, struct error *er
     if (!status) {
         *facts = (struct ring_facts){.pid = header->pid, .parent = header->parent, .rank = header->rank,
                                      .start_time = header->start_time / 1000, .end_time = header->end_time / 1000,
-                                     .events = header->sequence, .finished = header->state & RING_FINISHED};
+                                     .events = header->sequence, .finished = header->state & RING_FINISHED,
+                                     .paused = __atomic_load_n(&header->paused, __ATOMIC_RELAXED)};
         memcpy(facts->program, header->program, sizeof(facts->program));
         memcpy(facts->output, header->output, sizeof(facts->output));
         memcpy(facts->boot_id, header->boot_id, sizeof(facts->boot_id));

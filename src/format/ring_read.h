@@ -19,12 +19,15 @@ bool ring_is_ring(const unsigned char *start, size_t length);
 
 int ring_read(const char *path, struct snapshot **result, struct error *err);
 
+/* The same without entries: what lives and the devices' numbers, for those who look again and again. */
+int ring_read_living(const char *path, struct snapshot **result, struct error *err);
+
 /* What the header alone says, for lists of ring files. */
 struct ring_facts {
     int64_t pid, parent, rank;
     int64_t start_time, end_time; /* microseconds since the epoch; end_time 0: did not end normally, or runs */
     uint64_t events;
-    bool finished;
+    bool finished, paused;
     char program[512], output[512], boot_id[64];
 };
 int ring_read_facts(const char *path, struct ring_facts *facts, struct error *err);

@@ -79,6 +79,53 @@ int ring_read_live(struct ring_reader *reader)
     return status;
 }
 
+/* --- memory that is mapped nowhere -------------------------------------------------------------------------------- */
+
+static int compare_events(const void *a, const void *b)
+{
+    const struct ring_event *x = a, *y = b;
+    return x->slot.sequence < y->slot.sequence ? -1 : x->slot.sequence > y->slot.sequence;
+}
+
+static struct ring_event event_of(const struct ring_live *record, uint64_t address)
+{
+    struct ring_event event = {.position = UINT64_MAX, .requested = record->requested, .pool = record->pool,
+                               .context = CONTEXT_NONE, .life = NONE32, .refused = NONE32};
+    event.slot = (struct ring_slot){
+        .sequence = record->sequence, .ticks = record->ticks, .address = address, .size = record->size,
+        .stream = record->stream, .thread = record->thread, .stack = record->stack,
+        .python_stack = record->python_stack, .action = ACTION_SEGMENT_ALLOC, .flags = record->flags,
+        .device = record->device, .call = record->call, .notes = record->notes};
+    return event;
+}
+
+/* Older than what is shown: than the oldest event of a device whose ring lost some, or than a recording begun anew. */
+static bool is_forgotten(const struct ring_reader *reader, const struct ring_live *record, size_t events)
+{
+    uint64_t lost = reader->devices[record->device].head - reader->shown[record->device];
+    return record->sequence <= reader->header.forgotten ||
+           (lost && events && record->sequence < reader->events[0].slot.sequence);
+}
+
+int ring_add_unmapped(struct ring_reader *reader)
+{
+    const size_t events = reader->event_count;
+    for (size_t i = 0; i < reader->live.count && !reader->living_only; i++) {
+        const struct ring_item *item = &reader->live.items[i];
+        const struct ring_live *record = &item->record;
+        if (!(record->notes & RING_UNMAPPED) || (item->key & RING_LIVE_BLOCK) || !record->sequence ||
+            record->sequence > reader->header.sequence || is_forgotten(reader, record, events))
+            continue;
+        if (reader->event_count >= NONE32 - 1 ||
+            array_reserve(&reader->events, &reader->event_capacity, reader->event_count + 1, sizeof(*reader->events)))
+            return error_no_memory(reader->err);
+        reader->events[reader->event_count++] = event_of(record, item->key & RING_LIVE_ADDRESS);
+    }
+    if (reader->event_count > events)
+        qsort(reader->events, reader->event_count, sizeof(*reader->events), compare_events);
+    return STATUS_OK;
+}
+
 /* --- the ring's word ---------------------------------------------------------------------------------------------- */
 
 static uint64_t key_of(const struct ring_slot *slot)
@@ -95,8 +142,8 @@ static int event_makes(struct ring_reader *reader, uint32_t number)
     item.record = (struct ring_live){
         .sequence = slot->sequence, .ticks = slot->ticks,
         .size = slot->flags & RING_SIZE_UNKNOWN ? 0 : slot->size, .requested = event->requested,
-        .pool = event->pool, .stream = slot->stream, .stack = slot->stack, .thread = slot->thread,
-        .device = slot->device, .call = slot->call, .action = slot->action, .flags = slot->flags,
+        .pool = event->pool, .stream = slot->stream, .stack = slot->stack,
+        .python_stack = slot->python_stack, .thread = slot->thread, .device = slot->device, .call = slot->call, .action = slot->action, .flags = slot->flags,
         .notes = (uint8_t)slot->notes};
     return item.key ? set_item(reader, &item) : STATUS_OK;
 }
@@ -116,6 +163,14 @@ static void event_takes(struct ring_reader *reader, const struct ring_slot *slot
     }
 }
 
+/* A free whose end will be told: the block waits for it. */
+static void event_waits(struct ring_reader *reader, const struct ring_slot *slot)
+{
+    struct ring_item *item = find_item(&reader->live, key_of(slot));
+    if (item && item->record.sequence < slot->sequence)
+        item->record.notes |= RING_FREE_TOLD;
+}
+
 int ring_settle_live(struct ring_reader *reader)
 {
     for (size_t i = 0; i < reader->event_count; i++) {
@@ -127,7 +182,13 @@ int ring_settle_live(struct ring_reader *reader)
         case ACTION_SEGMENT_MAP:
             status = event_makes(reader, (uint32_t)i);
             break;
-        case ACTION_FREE_REQUESTED: /* when it completes, nobody tells */
+        case ACTION_FREE_REQUESTED: /* when it completes, nobody tells, or it is told */
+            if (slot->notes & RING_FREE_TOLD) {
+                event_waits(reader, slot);
+                break;
+            }
+            event_takes(reader, slot, slot->result != 0);
+            break;
         case ACTION_FREE_COMPLETED:
         case ACTION_SEGMENT_FREE:
         case ACTION_SEGMENT_UNMAP:

@@ -12,6 +12,7 @@
 #define SET_BACK (INT64_C(65) * 60 * 1000000) /* clocks are set back by an hour; what is further back is the next day */
 #define SMALL_REQUEST (UINT64_C(1) << 20)     /* the largest that statistics count as small */
 #define HEADER "Thread,Time,Action,Pointer,Size,Stream"
+#define NO_DEVICE UINT16_MAX                  /* the file's name has a number that no device has */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 struct live {
@@ -326,10 +327,11 @@ uint16_t rmm_device_of_name(const char *path)
     for (name = name ? name : path; name && (name = strstr(name, ".dev")); name++) {
         const char *digits = name + 4, *at = digits;
         unsigned number = 0;
-        while (*at >= '0' && *at <= '9' && number <= UINT16_MAX)
-            number = number * 10 + (unsigned)(*at++ - '0');
-        if (at > digits && (*at == '\0' || *at == '.') && number <= UINT16_MAX)
-            device = number;
+        for (; *at >= '0' && *at <= '9'; at++)
+            if (number < NO_DEVICE)
+                number = number * 10 + (unsigned)(*at - '0');
+        if (at > digits && (*at == '\0' || *at == '.'))
+            device = number < NO_DEVICE ? number : NO_DEVICE;
     }
     return (uint16_t)device;
 }
@@ -338,6 +340,10 @@ int rmm_read(struct input *input, uint16_t device, struct snapshot **result, str
 {
     struct build build = {.input = input, .device = device, .snapshot = snapshot_new(SOURCE_RMM), .err = err};
     *result = NULL;
+    if (device == NO_DEVICE) {
+        snapshot_free(build.snapshot);
+        return error_set(err, STATUS_INPUT, "the number behind .dev in its name is no device's; rename the file");
+    }
     memory_stats_init(&build.stats);
     int status = build.snapshot ? read_lines(&build) : error_no_memory(err);
     if (!status)

@@ -27,10 +27,10 @@
 bool rmm_is_log(const unsigned char *start, size_t length);
 
 /* The device that RMM puts into the names of its logs, one a device: x.csv.dev1, x.dev1.csv, x.csv.dev1.gz.  0 if there
- * is none in the last part of path (NULL: no name). */
+ * is none in the last part of path (NULL: no name), UINT16_MAX if the number is none of a device. */
 uint16_t rmm_device_of_name(const char *path);
 
-/* The caller owns the snapshot. */
+/* The caller owns the snapshot.  Device UINT16_MAX: an error that asks for another name. */
 int rmm_read(struct input *input, uint16_t device, struct snapshot **result, struct error *err);
 
 #endif

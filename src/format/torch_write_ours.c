@@ -74,7 +74,7 @@ unsigned torch_our_actions(const struct torch_writer *writer, uint64_t row, enum
     actions[0] = action;
     if (entries->shape[row] != SHAPE_OURS)
         return 1;
-    if (action == ACTION_OTHER)
+    if (action == ACTION_OTHER || (action == ACTION_OOM && (entries->flags[row] & ENTRY_OUTSIDE)))
         return 0;
     if (entries->flags[row] & ENTRY_FAILED)
         actions[0] = action = action == ACTION_SEGMENT_FREE ? ACTION_SEGMENT_ALLOC

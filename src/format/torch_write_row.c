@@ -81,7 +81,7 @@ static void torch_write_segment_field(struct torch_writer *writer, uint64_t row,
     const struct segment *segment = &writer->snapshot->end.segments[row];
     switch (field) {
     case FIELD_DEVICE:
-        pickle_write_unsigned(writer->pickle, segment->device);
+        pickle_write_unsigned(writer->pickle, torch_trace_of(writer, segment->process, segment->device));
         break;
     case FIELD_ADDRESS:
         pickle_write_unsigned(writer->pickle, segment->address);
@@ -171,7 +171,7 @@ static void torch_write_annotation_field(struct torch_writer *writer, uint64_t r
     else if (field == FIELD_NAME)
         torch_write_object(writer, annotation->name);
     else if (field == FIELD_DEVICE)
-        pickle_write_unsigned(writer->pickle, annotation->device);
+        pickle_write_unsigned(writer->pickle, torch_trace_of(writer, annotation->process, annotation->device));
     else if (field == FIELD_TIME_US)
         pickle_write_int(writer->pickle, annotation->time);
     else

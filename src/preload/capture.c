@@ -3,6 +3,7 @@
  */
 #include "preload/capture.h"
 
+#include "preload/caching.h"
 #include "preload/driver.h"
 #include "preload/preload.h"
 #include "preload/wrappers.h"
@@ -140,10 +141,12 @@ static CUresult destroyed(CUresult result, CUstream stream)
 
 CUresult wrap_cuStreamDestroy(CUstream stream)
 {
+    caching_stream_goes(stream);
     return destroyed(driver.cuStreamDestroy(stream), stream);
 }
 
 CUresult wrap_cuStreamDestroy_v2(CUstream stream)
 {
+    caching_stream_goes(stream);
     return destroyed(driver.cuStreamDestroy_v2(stream), stream);
 }

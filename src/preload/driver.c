@@ -3,6 +3,7 @@
  */
 #include "preload/driver.h"
 
+#include "preload/caching.h"
 #include "preload/linker.h"
 #include "preload/preload.h"
 #include "preload/wrappers.h"
@@ -87,9 +88,16 @@ static bool look_up(void *handle, struct driver *found, void *reals[CALL_COUNT])
     LOOK_UP(cuDeviceGetUuid_v2);
     LOOK_UP(cuDeviceTotalMem_v2);
     LOOK_UP(cuStreamIsCapturing);
-    LOOK_UP(cuMemGetAddressRange_v2);
+    LOOK_UP(cuDeviceGetDefaultMemPool);
+    LOOK_UP(cuDeviceGetMemPool);
+    LOOK_UP(cuDeviceGetGraphMemAttribute);
 #undef LOOK_UP
     return count > 0 && found->cuInit;
+}
+
+static void *find_real(void *handle, const char *name)
+{
+    return linker_symbol(handle, name);
 }
 
 static bool take_library(void *handle)
@@ -111,6 +119,7 @@ static bool take_library(void *handle)
         memcpy(driver_reals, reals, sizeof(driver_reals));
         driver_library = handle;
         index_reals();
+        caching_found_driver(find_real, handle);
         atomic_store_explicit(&driver_state, DRIVER_READY, memory_order_release);
         preload_debug("driver %s", found.path);
     }

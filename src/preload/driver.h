@@ -39,7 +39,9 @@ struct driver {
     __typeof__(cuDeviceGetUuid_v2) *cuDeviceGetUuid_v2;
     __typeof__(cuDeviceTotalMem_v2) *cuDeviceTotalMem_v2;
     __typeof__(cuStreamIsCapturing) *cuStreamIsCapturing;
-    __typeof__(cuMemGetAddressRange_v2) *cuMemGetAddressRange_v2;
+    __typeof__(cuDeviceGetDefaultMemPool) *cuDeviceGetDefaultMemPool;
+    __typeof__(cuDeviceGetMemPool) *cuDeviceGetMemPool;
+    __typeof__(cuDeviceGetGraphMemAttribute) *cuDeviceGetGraphMemAttribute;
     char path[512]; /* of the library, for diagnostics */
 };
 extern struct driver driver;

@@ -5,6 +5,7 @@
 
 #include "preload/capture.h"
 #include "preload/context.h"
+#include "preload/measure.h"
 #include "preload/preload.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #define HOOK_DEVICES 64
+#define SEGMENT_START (UINT64_C(1) << 20) /* segments that an allocator cuts begin at multiples of it */
 
 static __thread struct {
     unsigned inside;
@@ -19,11 +21,13 @@ static __thread struct {
     uint16_t device;
     uint16_t refused_device;
     uint64_t refused;             /* bytes that the driver refused, with an entry; 0: it gave since */
+    uint64_t refused_free;        /* bytes that it said it had then */
     uint64_t fresh, fresh_end;    /* memory that came since this thread's last block */
 } hook_thread;
 
 static atomic_bool hook_known[HOOK_DEVICES];
 static atomic_bool hook_driver_told;
+static atomic_bool hook_has_blocks; /* an allocator tells of its blocks: an out of memory is what it says is one */
 
 void hook_begin(struct hook *hook, enum driver_call call, const void *caller)
 {
@@ -33,6 +37,11 @@ void hook_begin(struct hook *hook, enum driver_call call, const void *caller)
     hook->stream_unknown = true;
     preload_saw_call();
     hook->records = hook_thread.inside++ == 0 && preload_recording();
+}
+
+bool hook_is_outermost(void)
+{
+    return hook_thread.inside == 1;
 }
 
 void hook_end(struct hook *hook)
@@ -115,6 +124,11 @@ static struct record_event event_of(const struct hook *hook, uint8_t action, uin
     return event;
 }
 
+void hook_record(const struct record_event *event)
+{
+    record(event);
+}
+
 /* The first block of new memory is told by the thread that got the memory: a large block may take several mappings. */
 static void is_fresh(uint64_t address, uint64_t size)
 {
@@ -136,6 +150,8 @@ void hook_allocated(struct hook *hook, uint8_t kind, uint64_t address, uint64_t 
     record(&event);
     is_fresh(address, size);
     context_allocated(address);
+    if (hook->device == hook_thread.device)
+        measure_event(hook->device);
 }
 
 void hook_failed(struct hook *hook, CUresult result, uint8_t kind, uint64_t requested)
@@ -150,13 +166,16 @@ void hook_failed(struct hook *hook, CUresult result, uint8_t kind, uint64_t requ
     if (!capture_any() && hook->device == hook_thread.device && driver.cuMemGetInfo_v2 &&
         driver.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS) {
         event.address = free;
-        recorder_device_free(hook->device, free);
+        measure_seen(hook->device, free);
     }
     event.size = requested;
     event.result = (int32_t)result;
     record(&event);
     hook_thread.refused = requested;
+    hook_thread.refused_free = event.address;
     hook_thread.refused_device = hook->device;
+    if (!atomic_load_explicit(&hook_has_blocks, memory_order_relaxed))
+        recorder_keep_oom();
 }
 
 void hook_free(struct hook *hook, uint64_t address)
@@ -199,8 +218,24 @@ void hook_mapped(struct hook *hook, uint8_t kind, uint16_t device, uint64_t addr
     event.address = address;
     event.size = size;
     record(&event);
-    if (mapped)
-        is_fresh(address, size);
+    if (!mapped)
+        return;
+    is_fresh(address, size);
+    if (hook_thread.has_device && device == hook_thread.device)
+        measure_event(device);
+}
+
+void hook_unmapped(struct hook *hook, uint16_t device, uint64_t address, uint64_t size, bool exists)
+{
+    uint64_t known;
+    if (!hook->records || !address || (!exists && !recorder_find(address, &known, &device)))
+        return;
+    hook->device = device;
+    struct record_event event = event_of(hook, exists ? RECORD_SEGMENT_ALLOC : RECORD_SEGMENT_FREE, RECORD_VIRTUAL);
+    event.address = address;
+    event.size = size;
+    event.unmapped = true;
+    record(&event);
 }
 
 /* --- an allocator's blocks ---------------------------------------------------------------------------------------- */
@@ -219,17 +254,24 @@ static struct record_event block_event(const void *caller, uint8_t action, uint1
     return event;
 }
 
-void hook_block_allocated(const void *caller, uint16_t device, uint64_t address, uint64_t size)
+void hook_block_allocated(const void *caller, uint16_t device, uint64_t address, uint64_t size,
+                          const int64_t *stream)
 {
     if (hook_thread.inside || !address || !preload_is_recording())
         return;
     hook_thread.refused = 0;
+    if (!atomic_load_explicit(&hook_has_blocks, memory_order_relaxed))
+        atomic_store_explicit(&hook_has_blocks, true, memory_order_relaxed);
     struct record_event event = block_event(caller, RECORD_ALLOC, device);
     event.address = address;
     event.size = size;
+    event.stream = stream ? *stream : 0;
+    event.stream_unknown = !stream;
     record(&event);
     if (address < hook_thread.fresh_end && hook_thread.fresh < address + size)
         recorder_holds_block(hook_thread.fresh, address, address + size);
+    else if (address % SEGMENT_START == 0) /* perhaps the first one of a segment that another thread got */
+        recorder_holds_block(address, address, address + size);
     hook_thread.fresh = hook_thread.fresh_end = 0;
 }
 
@@ -244,13 +286,14 @@ void hook_block_freed(const void *caller, uint64_t address)
 
 void hook_block_refused(const void *caller, uint16_t device, uint64_t size)
 {
-    bool told = hook_thread.refused >= size && hook_thread.refused_device == device;
+    bool asked = hook_thread.refused && hook_thread.refused_device == device;
     hook_thread.refused = 0;
-    if (hook_thread.inside || told || !preload_is_recording())
+    if (hook_thread.inside || !preload_is_recording())
         return;
     struct record_event event = block_event(caller, RECORD_OOM, device);
-    event.address = RECORD_UNKNOWN;
+    event.address = asked ? hook_thread.refused_free : RECORD_UNKNOWN;
     event.size = size;
     event.result = CUDA_ERROR_OUT_OF_MEMORY;
     record(&event);
+    recorder_keep_oom();
 }

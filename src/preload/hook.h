@@ -37,6 +37,10 @@ struct hook {
 
 void hook_begin(struct hook *hook, enum driver_call call, const void *caller);
 void hook_end(struct hook *hook);
+bool hook_is_outermost(void); /* between the two */
+
+/* An event made elsewhere. */
+void hook_record(const struct record_event *event);
 
 /* The device that the calling thread's context is on; learns its name and size the first time. */
 uint16_t hook_device(void);
@@ -57,12 +61,16 @@ void hook_gone(struct hook *hook, uint64_t address);
 /* Virtual memory: physical memory mapped and unmapped. */
 void hook_mapped(struct hook *hook, uint8_t kind, uint16_t device, uint64_t address, uint64_t size, bool mapped);
 
+/* Physical memory that is mapped nowhere begins or ceases to be there, at an address of nothing (unplaced.h). */
+void hook_unmapped(struct hook *hook, uint16_t device, uint64_t address, uint64_t size, bool exists);
+
 /*
  * An allocator's blocks, by what it reports of them itself; its own memory comes by the calls above.  These ask neither
  * the driver nor the linker.  A free is recorded only of a block that this process had: a forked child lets go of
- * what its parent held.  A refusal is recorded unless the driver's own to the same thread was.
+ * what its parent held.  A refusal comes after those of the driver that led to it, which have entries of their own.
  */
-void hook_block_allocated(const void *caller, uint16_t device, uint64_t address, uint64_t size);
+void hook_block_allocated(const void *caller, uint16_t device, uint64_t address, uint64_t size,
+                          const int64_t *stream); /* NULL: not known */
 void hook_block_freed(const void *caller, uint64_t address);
 void hook_block_refused(const void *caller, uint16_t device, uint64_t size);
 

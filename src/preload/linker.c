@@ -17,6 +17,8 @@ extern dlsym_function *preload_next_dlsym;
 __attribute__((visibility("hidden"))) dlsym_function *preload_next_dlsym;
 
 static dlsym_function *linker_dlsym;
+typedef int dlclose_function(void *handle);
+static dlclose_function *linker_dlclose;
 static struct link_map *linker_self, *linker_forward;
 static atomic_bool linker_started;
 
@@ -99,10 +101,16 @@ void linker_start(void)
         found = (dlsym_function *)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
     dlsym_function *next = found ? (dlsym_function *)found(RTLD_NEXT, "dlsym") : NULL;
     linker_dlsym = found;
+    linker_dlclose = found ? (dlclose_function *)found(RTLD_NEXT, "dlclose") : NULL;
     preload_next_dlsym = next ? next : found;
     linker_self = map_of(&linker_started);
     find_forwarder();
     atomic_store_explicit(&linker_started, true, memory_order_release);
+}
+
+int linker_close(void *handle)
+{
+    return linker_dlclose ? linker_dlclose(handle) : -1;
 }
 
 void *linker_symbol(void *handle, const char *name)

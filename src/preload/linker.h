@@ -15,6 +15,9 @@
 
 void linker_start(void);
 
+/* The next dlclose. */
+int linker_close(void *handle);
+
 /* The C library's dlsym, asked by this library. */
 void *linker_symbol(void *handle, const char *name);
 

@@ -13,6 +13,7 @@ struct place {
     uint64_t key;
     uint64_t size;
     uint64_t other;
+    uint64_t held;
     uint32_t references, mapped;
     uint16_t device;
     uint8_t kind;

@@ -4,11 +4,17 @@
  */
 #include "preload/preload.h"
 
+#include "preload/caching.h"
 #include "preload/context.h"
 #include "preload/driver.h"
+#include "preload/graph_memory.h"
 #include "preload/linker.h"
 #include "preload/lookup.h"
+#include "preload/measure.h"
+#include "preload/module.h"
+#include "preload/nvtx.h"
 #include "preload/virtual.h"
+#include "base/signal_name.h"
 #include "record/record.h"
 
 #include <errno.h>
@@ -22,6 +28,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define LIFE_OOM_COPIES 3 /* out of memories whose state is kept */
 
 enum { LIFE_NEW, LIFE_STARTING, LIFE_ON, LIFE_OFF };
 static atomic_int life;
@@ -86,6 +94,10 @@ static void child_of_fork(void)
 {
     virtual_after_fork();
     context_after_fork();
+    graph_memory_after_fork();
+    measure_after_fork();
+    module_after_fork();
+    nvtx_after_fork();
     if (!life_follow)
         atomic_store(&life_child_off, true);
 }
@@ -103,6 +115,37 @@ static bool is_wanted(void)
     return !is_set("CUDAMEM_DISABLE") && is_followed();
 }
 
+static unsigned oom_copies(void)
+{
+    const char *word = secure_getenv("CUDAMEM_ON_OOM");
+    return word && strcmp(word, "ignore") == 0 ? 0 : LIFE_OOM_COPIES;
+}
+
+/* Before anybody can send it: without a handler it ends the program. */
+static void take_signal(void)
+{
+    const char *name = secure_getenv("CUDAMEM_SIGNAL");
+    if (!name || !*name || !is_wanted())
+        return;
+    int number = signal_number(name);
+    if (number)
+        recorder_take_signal(number);
+    else
+        tell("CUDAMEM_SIGNAL=%.40s: no such signal", name);
+}
+
+/* Of a list of words with commas between; without a list every word is in it. */
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (!strncmp(at, word, length) && (!at[length] || at[length] == ','))
+            return true;
+    }
+    return !list || !*list;
+}
+
 static int start_recorder(void)
 {
     if (!is_wanted()) {
@@ -116,9 +159,12 @@ static int start_recorder(void)
         .ring_folder = secure_getenv("CUDAMEM_RING_FOLDER"),
         .max_entries = number_of("CUDAMEM_MAX_ENTRIES", 0),
         .depth = (unsigned)number_of("CUDAMEM_DEPTH", 64),
-        .native_stacks = !stacks || strcmp(stacks, "none") != 0,
+        .native_stacks = has_word(stacks, "native"),
+        .python_stacks = has_word(stacks, "python"),
         .calls = driver_call_names,
         .call_count = CALL_COUNT,
+        .oom_copies = oom_copies(),
+        .start_paused = is_set("CUDAMEM_START_PAUSED"),
     };
     if (options.depth > 1024)
         options.depth = 1024;
@@ -130,6 +176,8 @@ static int start_recorder(void)
     if (message[0])
         tell("%s", message);
     pthread_atfork(NULL, NULL, child_of_fork);
+    if (!caching_start(message, sizeof(message)))
+        tell("%s", message);
     return LIFE_ON;
 }
 
@@ -208,6 +256,7 @@ static void leave_mark(const char *word)
 __attribute__((constructor)) static void preload_begin(void)
 {
     linker_start();
+    take_signal();
     /* linked with a driver: it is found now, as without us, and while nobody waits for us */
     if (linker_driver_needed() && driver_locate())
         preload_start();

@@ -3,9 +3,11 @@
  */
 #include "preload/virtual.h"
 
+#include "preload/caching.h"
 #include "preload/hook.h"
 #include "preload/places.h"
 #include "preload/preload.h"
+#include "preload/unplaced.h"
 #include "preload/wrappers.h"
 
 #include <sched.h>
@@ -13,7 +15,8 @@
 
 #define CALLER __builtin_return_address(0)
 
-static struct places virtual_physical; /* serial number -> size, device, kind; other: the address counted, or 0 */
+static struct places virtual_physical; /* serial number -> size, device, kind; other: the address counted, or 0;
+                                          held: the one of nothing, while it is mapped nowhere */
 static struct places virtual_handles;  /* handle -> other: serial number */
 static struct places virtual_mappings; /* address -> size; other: serial number */
 static uint64_t virtual_serial;
@@ -41,8 +44,18 @@ static void forget_if_gone(struct place *physical)
         places_remove(&virtual_physical, physical->key);
 }
 
-static void remember_handle(uint64_t handle, uint64_t size, uint16_t device, uint8_t kind)
+/* Memory of the device that is mapped nowhere. */
+static uint64_t hold(struct place *physical)
 {
+    if (physical->kind != RECORD_VIRTUAL)
+        return 0;
+    return physical->held = unplaced_address(physical->size);
+}
+
+/* Where it is held until it is mapped, 0: not. */
+static uint64_t remember_handle(uint64_t handle, uint64_t size, uint16_t device, uint8_t kind)
+{
+    uint64_t held = 0;
     lock();
     struct place *named = places_add(&virtual_handles, handle);
     struct place *physical = named ? places_find(&virtual_physical, named->other) : NULL;
@@ -53,11 +66,13 @@ static void remember_handle(uint64_t handle, uint64_t size, uint16_t device, uin
             physical->size = size;
             physical->device = device;
             physical->kind = kind;
+            held = hold(physical);
         }
     }
     if (physical)
         physical->references++;
     unlock();
+    return held;
 }
 
 /* One reference less; `before` is what it was of, to be put back if the driver refuses.  Taken before the driver takes it:
@@ -101,13 +116,15 @@ CUresult wrap_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, con
     struct hook hook;
     hook_begin(&hook, CALL_cuMemCreate, CALLER);
     CUresult result = driver.cuMemCreate(handle, size, properties, flags);
+    if (caching_makes_room(&hook, result))
+        result = driver.cuMemCreate(handle, size, properties, flags);
     if (hook.records && (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) && properties) {
         bool on_device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
         uint8_t kind = on_device ? RECORD_VIRTUAL : RECORD_HOST;
         hook.device_known = on_device && properties->location.id >= 0;
         hook.device = hook.device_known ? (uint16_t)properties->location.id : 0;
         if (result == CUDA_SUCCESS && handle)
-            remember_handle(*handle, size, hook.device, kind);
+            hook_unmapped(&hook, hook.device, remember_handle(*handle, size, hook.device, kind), size, true);
         else if (on_device || preload_records_host())
             hook_failed(&hook, result, kind, size);
     }
@@ -149,12 +166,16 @@ CUresult wrap_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, 
 
 CUresult wrap_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-    preload_saw_call();
+    struct hook hook;
     struct place before;
+    hook_begin(&hook, CALL_cuMemRelease, CALLER);
     bool known = forget_handle(handle, &before);
     CUresult result = driver.cuMemRelease(handle);
     if (result != CUDA_SUCCESS && known)
         restore_handle(handle, &before);
+    else if (known && before.references == 1 && before.mapped == 0)
+        hook_unmapped(&hook, before.device, before.held, before.size, false);
+    hook_end(&hook);
     return result;
 }
 
@@ -164,6 +185,7 @@ struct counted {
     uint8_t kind;
     uint16_t device;
     uint64_t address, size;
+    uint64_t held, held_size; /* it stops, or begins, to be mapped nowhere */
 };
 
 static void count(struct counted *what, struct place *physical, uint64_t address, uint64_t size)
@@ -186,6 +208,9 @@ static struct counted add_mapping(uint64_t address, uint64_t size, uint64_t hand
         mapping->size = size;
         mapping->other = physical->key;
         physical->mapped++;
+        what.held = physical->held;
+        what.held_size = physical->size;
+        physical->held = 0;
         if (!physical->other) {
             physical->other = address;
             count(&what, physical, address, size);
@@ -205,6 +230,7 @@ CUresult wrap_cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGen
         struct counted what = add_mapping(address, size, handle);
         if (what.counts) {
             hook_device(); /* its name and size are learnt now */
+            hook_unmapped(&hook, what.device, what.held, what.held_size, false);
             hook_mapped(&hook, what.kind, what.device, what.address, what.size, true);
         }
     }
@@ -244,6 +270,9 @@ static uint64_t remove_mapping(uint64_t address, struct counted *gone, struct co
             physical->other = 0;
             if (physical->mapped > 0)
                 *moved = move_to_other_mapping(physical);
+            else if (physical->references > 0)
+                gone->held = hold(physical);
+            gone->held_size = physical->size;
         }
         forget_if_gone(physical);
     }
@@ -266,6 +295,7 @@ CUresult wrap_cuMemUnmap(CUdeviceptr address, size_t size)
                 hook_mapped(&hook, gone.kind, gone.device, gone.address, gone.size, false);
             if (moved.counts)
                 hook_mapped(&hook, moved.kind, moved.device, moved.address, moved.size, true);
+            hook_unmapped(&hook, gone.device, gone.held, gone.held_size, true);
             done += length;
         }
     }

@@ -2,6 +2,7 @@
  * Arrays and mipmapped arrays.  The driver does not say where they lie or how they are padded: an entry's address is
  * the handle and its size what the description comes to.
  */
+#include "preload/caching.h"
 #include "preload/hook.h"
 #include "preload/wrappers.h"
 
@@ -98,6 +99,8 @@ CUresult wrap_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *shap
     struct hook hook;
     hook_begin(&hook, CALL_cuArrayCreate_v2, CALLER);
     CUresult result = driver.cuArrayCreate_v2(array, shape);
+    if (caching_makes_room(&hook, result))
+        result = driver.cuArrayCreate_v2(array, shape);
     if (readable(result) && shape && array) {
         CUDA_ARRAY3D_DESCRIPTOR full = {shape->Width, shape->Height, 0, shape->Format, shape->NumChannels, 0};
         array_made(&hook, result, RECORD_ARRAY, result ? NULL : *array, &full, array_bytes(&full));
@@ -125,6 +128,8 @@ CUresult wrap_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *
     struct hook hook;
     hook_begin(&hook, CALL_cuArray3DCreate_v2, CALLER);
     CUresult result = driver.cuArray3DCreate_v2(array, shape);
+    if (caching_makes_room(&hook, result))
+        result = driver.cuArray3DCreate_v2(array, shape);
     if (readable(result) && shape && array)
         array_made(&hook, result, RECORD_ARRAY, result ? NULL : *array, shape, array_bytes(shape));
     hook_end(&hook);
@@ -147,8 +152,24 @@ CUresult wrap_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D
     struct hook hook;
     hook_begin(&hook, CALL_cuMipmappedArrayCreate, CALLER);
     CUresult result = driver.cuMipmappedArrayCreate(array, shape, levels);
+    if (caching_makes_room(&hook, result))
+        result = driver.cuMipmappedArrayCreate(array, shape, levels);
     if (readable(result) && shape && array)
         array_made(&hook, result, RECORD_MIPMAPPED, result ? NULL : *array, shape, mipmap_bytes(shape, levels));
+    hook_end(&hook);
+    return result;
+}
+
+/* Memory of another interface: who made it counts it. */
+CUresult wrap_cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *array, CUexternalMemory memory,
+                                                      const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *part)
+{
+    struct hook hook;
+    hook_begin(&hook, CALL_cuExternalMemoryGetMappedMipmappedArray, CALLER);
+    CUresult result = driver.cuExternalMemoryGetMappedMipmappedArray(array, memory, part);
+    if (result == CUDA_SUCCESS && array && part)
+        hook_allocated(&hook, RECORD_IMPORTED, (uintptr_t)*array, mipmap_bytes(&part->arrayDesc, part->numLevels),
+                       RECORD_UNKNOWN);
     hook_end(&hook);
     return result;
 }

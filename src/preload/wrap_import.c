@@ -1,6 +1,7 @@
 /*
  * Memory of other processes and other interfaces, mapped here: recorded as imported, because who made it counts it.
  */
+#include "preload/caching.h"
 #include "preload/capture.h"
 #include "preload/hook.h"
 #include "preload/wrappers.h"
@@ -24,8 +25,14 @@ CUresult wrap_cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, un
 {
     struct hook hook;
     hook_begin(&hook, CALL_cuIpcOpenMemHandle, CALLER);
-    CUresult result = driver.cuIpcOpenMemHandle(address, handle, flags);
-    imported(&hook, result, address);
+    CUresult result;
+    uint64_t size = 0;
+    if (!caching_import(address, &handle, flags, &size, &result)) {
+        result = driver.cuIpcOpenMemHandle(address, handle, flags);
+        imported(&hook, result, address);
+    } else if (result == CUDA_SUCCESS) {
+        hook_allocated(&hook, RECORD_IMPORTED, *address, size, RECORD_UNKNOWN);
+    }
     hook_end(&hook);
     return result;
 }
@@ -34,8 +41,14 @@ CUresult wrap_cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle,
 {
     struct hook hook;
     hook_begin(&hook, CALL_cuIpcOpenMemHandle_v2, CALLER);
-    CUresult result = driver.cuIpcOpenMemHandle_v2(address, handle, flags);
-    imported(&hook, result, address);
+    CUresult result;
+    uint64_t size = 0;
+    if (!caching_import(address, &handle, flags, &size, &result)) {
+        result = driver.cuIpcOpenMemHandle_v2(address, handle, flags);
+        imported(&hook, result, address);
+    } else if (result == CUDA_SUCCESS) {
+        hook_allocated(&hook, RECORD_IMPORTED, *address, size, RECORD_UNKNOWN);
+    }
     hook_end(&hook);
     return result;
 }
@@ -45,7 +58,7 @@ CUresult wrap_cuIpcCloseMemHandle(CUdeviceptr address)
     struct hook hook;
     hook_begin(&hook, CALL_cuIpcCloseMemHandle, CALLER);
     hook_free(&hook, address);
-    CUresult result = driver.cuIpcCloseMemHandle(address);
+    CUresult result = driver.cuIpcCloseMemHandle(caching_import_ends(address));
     hook_free_result(&hook, result);
     hook_end(&hook);
     return result;

@@ -2,7 +2,9 @@
  * Plain, pitched and managed memory, and the memory of the host.  The functions without _v2 are those of the first,
  * 32-bit interface.
  */
+#include "preload/caching.h"
 #include "preload/hook.h"
+#include "preload/measure.h"
 #include "preload/preload.h"
 #include "preload/wrappers.h"
 
@@ -24,12 +26,17 @@ CUresult wrap_cuMemAlloc(CUdeviceptr_v1 *address, unsigned int bytes)
 CUresult wrap_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
     struct hook hook;
+    CUresult result;
     hook_begin(&hook, CALL_cuMemAlloc_v2, CALLER);
-    CUresult result = driver.cuMemAlloc_v2(address, bytes);
-    if (result == CUDA_SUCCESS && address)
-        hook_allocated(&hook, RECORD_PLAIN, *address, bytes, RECORD_UNKNOWN);
-    else
-        hook_failed(&hook, result, RECORD_PLAIN, bytes);
+    if (!caching_alloc(&hook, address, bytes, &result)) {
+        result = driver.cuMemAlloc_v2(address, bytes);
+        if (caching_makes_room(&hook, result))
+            result = driver.cuMemAlloc_v2(address, bytes);
+        if (result == CUDA_SUCCESS && address)
+            hook_allocated(&hook, RECORD_PLAIN, *address, bytes, RECORD_UNKNOWN);
+        else
+            hook_failed(&hook, result, RECORD_PLAIN, bytes);
+    }
     hook_end(&hook);
     return result;
 }
@@ -59,6 +66,8 @@ CUresult wrap_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t wid
     struct hook hook;
     hook_begin(&hook, CALL_cuMemAllocPitch_v2, CALLER);
     CUresult result = driver.cuMemAllocPitch_v2(address, pitch, width, height, element);
+    if (caching_makes_room(&hook, result))
+        result = driver.cuMemAllocPitch_v2(address, pitch, width, height, element);
     if (result == CUDA_SUCCESS && address && pitch)
         hook_allocated(&hook, RECORD_PITCHED, *address, area(*pitch, height), area(width, height));
     else
@@ -72,6 +81,8 @@ CUresult wrap_cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned int
     struct hook hook;
     hook_begin(&hook, CALL_cuMemAllocManaged, CALLER);
     CUresult result = driver.cuMemAllocManaged(address, bytes, flags);
+    if (caching_makes_room(&hook, result))
+        result = driver.cuMemAllocManaged(address, bytes, flags);
     if (result == CUDA_SUCCESS && address)
         hook_allocated(&hook, RECORD_MANAGED, *address, bytes, RECORD_UNKNOWN);
     else
@@ -94,15 +105,18 @@ CUresult wrap_cuMemFree(CUdeviceptr_v1 address)
 CUresult wrap_cuMemFree_v2(CUdeviceptr address)
 {
     struct hook hook;
+    CUresult result;
     hook_begin(&hook, CALL_cuMemFree_v2, CALLER);
-    hook_free(&hook, address);
-    CUresult result = driver.cuMemFree_v2(address);
-    hook_free_result(&hook, result);
+    if (!caching_free(&hook, address, &result)) {
+        hook_free(&hook, address);
+        result = driver.cuMemFree_v2(address);
+        hook_free_result(&hook, result);
+    }
     hook_end(&hook);
     return result;
 }
 
-/* Passed through bit for bit; what it says is worth keeping. */
+/* Passed through bit for bit (but for what we have cached ourselves); what it says is worth keeping. */
 CUresult wrap_cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
     preload_saw_call();
@@ -115,7 +129,9 @@ CUresult wrap_cuMemGetInfo_v2(size_t *free, size_t *total)
     hook_begin(&hook, CALL_cuMemGetInfo_v2, CALLER);
     CUresult result = driver.cuMemGetInfo_v2(free, total);
     if (result == CUDA_SUCCESS && free && hook.records)
-        recorder_device_free(hook_device(), *free);
+        measure_seen(hook_device(), *free);
+    if (result == CUDA_SUCCESS && free)
+        caching_add_free(free);
     hook_end(&hook);
     return result;
 }

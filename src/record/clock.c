@@ -75,4 +75,5 @@ void ticks_calibrate(uint64_t now)
         recorder.calibration_step *= 2;
     uint64_t step = (uint64_t)(rate * (double)recorder.calibration_step);
     __atomic_store_n(&recorder.next_calibration, sample.ticks + (step ? step : 1), __ATOMIC_RELEASE);
+    signal_keep();
 }

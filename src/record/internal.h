@@ -9,9 +9,11 @@
 #ifndef RECORD_INTERNAL_H
 #define RECORD_INTERNAL_H
 
+#include "record/python.h"
 #include "record/record.h"
 #include "record/ring.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,8 +23,9 @@
 #endif
 
 #define RECORDER_DEPTH_MAX 512u      /* frames kept at most */
-#define RECORDER_OWN_FRAMES 16u      /* looked through for record_event.skip */
+#define RECORDER_OWN_FRAMES 32u      /* looked through for record_event.skip */
 #define RECORDER_STACK_CACHE 2048u   /* stacks a thread remembers; a power of two */
+#define RECORDER_PYTHON_CACHE 1024u  /* frames of Python a thread remembers; a power of two */
 #define RECORDER_REMOVED 16u         /* freed records a thread remembers, for a free that fails */
 #define RECORDER_MAX_NODES (4u << 20)
 
@@ -39,8 +42,8 @@ struct recorder {
     uint32_t *state;      /* enum recorder_file_state, in a page that fork wipes; NULL: not started */
     uint32_t generation;  /* of the file: what threads remember of another one is stale */
     uint32_t clock;       /* enum ring_clock */
-    bool stacks;
-    unsigned depth;
+    bool stacks, python;  /* native, Python's */
+    unsigned depth;       /* of each */
     uint32_t max_nodes;
     uint64_t max_entries, slots;
     size_t page;
@@ -54,12 +57,18 @@ struct recorder {
     struct ring_extension *extensions[RING_DEVICES][RING_EXTENSION_CHUNKS];
     uint64_t *live_keys[RING_LIVE_LEVELS];
     void *tables[RING_TABLES][RING_TABLE_CHUNKS];
+    struct ring_annotation *annotations;
     uint64_t file_device, file_inode;
     uint64_t next_growth; /* ticks; after a failure growth is not tried again at once */
     uint64_t next_calibration, calibration_step;
     uint32_t grow_lock, live_lock, intern_lock, fact_lock, calibrations;
     struct recorder_thread_block *threads;
     uint32_t thread_lock; /* over `threads` */
+    uint32_t freeze_lock;
+    uint32_t oom_copies;  /* so many at most */
+    uint32_t copies[RING_COPIES]; /* so far, by enum ring_copy */
+    int signal;           /* that asks for a copy, 0: none */
+    bool start_paused, paused_at_first;
     uint32_t forking;     /* a fork waits for captures to end, and captures for the fork */
     char folder[3072];
     char path[3200], unfinished[3200];
@@ -87,14 +96,28 @@ struct recorder_cached_stack {
     uint32_t stack, modules; /* generation of the module table it was made under */
 };
 
+/* Python's frames as they were at the last event, so that those that did not change are not looked up again. */
+struct python_memory {
+    struct python_frame frames[2][RECORDER_DEPTH_MAX]; /* innermost first, by turns */
+    uint32_t nodes[RECORDER_DEPTH_MAX];                /* of the last ones, outermost first */
+    uint32_t turn, count;                              /* the last ones are frames[turn] */
+    struct {
+        uint64_t key;
+        uint32_t node, spare;
+    } known[RECORDER_PYTHON_CACHE];                    /* caller's node and frame -> node */
+};
+
 /* What a thread remembers; mapped at its first event, unmapped at its end. */
 struct recorder_thread_block {
     struct recorder_thread_block *next; /* of the process's list */
     uint32_t capturing; /* in the unwinder, which takes locks that a forked child must not find taken */
+    uint32_t unloads;   /* as modules_unloads() said at the last stack */
     struct recorder_cached_stack stacks[RECORDER_STACK_CACHE];
     void *frames[RECORDER_DEPTH_MAX + RECORDER_OWN_FRAMES];
+    struct python_memory python;
     uint64_t freed_address; /* of the last free: `removed` holds what it removed */
     uint32_t removed_count; /* may exceed RECORDER_REMOVED: the rest is not remembered */
+    bool free_skipped;      /* that free is no entry: recording was paused */
     uint64_t removed_keys[RECORDER_REMOVED];
     struct ring_live removed[RECORDER_REMOVED];
 };
@@ -122,12 +145,18 @@ static inline uint64_t ticks_now(void)
 
 /* ring_file.c: all return NULL or -1 with errno when there is no room. */
 int ring_file_make(unsigned device); /* with a ring for that device */
+void ring_file_tell_facts(void);     /* of the devices, once it is there */
 void *ring_file_append(uint64_t size, uint64_t *offset); /* takes the grow lock */
 void ring_file_forget(void);                             /* unmap what is mapped: in a forked child */
 void *ring_table_at(enum ring_table_name table, uint64_t index);
 int64_t ring_table_add(enum ring_table_name table, const void *elements, uint64_t count); /* index of the first or -1;
                                                             one writer at a time */
+int ring_file_reopen(void); /* a descriptor of our own file, -1: it is gone */
 void recorder_say(const char *what, const char *detail, int error); /* the one line on stderr, once */
+
+/* freeze.c, signal.c */
+void recorder_freeze(uint32_t reason); /* enum ring_copy */
+void signal_keep(void);                /* the program may have set a handler of its own */
 
 /* live.c */
 struct live_place {
@@ -136,17 +165,47 @@ struct live_place {
 };
 bool live_find(uint64_t key, struct ring_live *copy, struct live_place *place);
 bool live_insert(uint64_t key, const struct ring_live *record);
-void live_note(uint64_t key, struct live_place place, uint8_t note); /* one more enum ring_note */
+bool live_note(uint64_t key, struct live_place place, uint8_t note); /* one more enum ring_note; false: it had it */
 void live_remove(uint64_t key, struct live_place place);
 
-/* stack.c, modules.c */
+/* trie.c: nodes as ring_node and ring_python_node are; under the intern lock. */
+struct trie_node {
+    uint32_t parent, part;
+    uint64_t rest;
+};
+struct trie {
+    enum ring_table_name table;
+    size_t first;    /* slots to begin with, a power of two */
+    uint32_t *slots; /* node numbers, 0 free: an open-addressed index */
+    size_t capacity; /* a power of two */
+};
+uint32_t trie_find(struct trie *trie, const struct trie_node *node); /* RING_STACK_NONE: no room */
+void trie_forget(struct trie *trie);
+
+static inline uint64_t fold(uint64_t a, uint64_t b)
+{
+    __uint128_t product = (__uint128_t)(a ^ UINT64_C(0x9e3779b97f4a7c15)) * (b ^ UINT64_C(0xd6e8feb86659fd93));
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* stack.c, python.c, modules.c */
 int stack_start(char *message, size_t message_size); /* -1: no unwinder */
-uint32_t stack_capture(struct recorder_thread_block *block, const void *skip, uint64_t now);
-void stack_forget(void);                             /* a new file: the trie is empty */
+void stack_capture(struct recorder_thread_block *block, const void *skip, uint64_t now, uint32_t *native,
+                   uint32_t *python);
+void stack_forget(void);                             /* a new file: the tries are empty */
+void stack_refresh_modules(void);                    /* under the intern lock */
+uint32_t python_capture(struct recorder_thread_block *block, uint64_t now);
+void python_forget(void);
 uint32_t modules_current(uint64_t now, bool force);  /* generation; looks whether the loader's list changed */
+uint32_t modules_unloads(void);                      /* modules that went, when somebody looked last */
 bool modules_refresh(void); /* under the intern lock; true if one was unloaded */
 uint32_t modules_resolve(uint64_t pc, uint64_t *offset);
 void modules_forget(void);
+
+/* unwind_cache.c: around the first stack, and when a library went. */
+void unwind_cache_before(void);
+void unwind_cache_find(void *const *frames, int count);
+void unwind_cache_empty(void); /* the calling thread's */
 
 /* thread.c */
 struct recorder_thread {
@@ -154,6 +213,7 @@ struct recorder_thread {
     uint32_t inside;     /* in recorder_event: a signal handler's event is turned away */
     uint32_t generation; /* of the file that block and number belong to */
     uint32_t number;     /* the system's thread number */
+    uint32_t forks;      /* between the beginning and the end of a fork: the thread lock is its own */
 };
 extern __thread struct recorder_thread recorder_self __attribute__((tls_model("initial-exec")));
 void recorder_threads_start(void); /* how threads end, and what fork waits for */
@@ -165,11 +225,78 @@ static inline void recorder_end_capture(struct recorder_thread_block *block)
     __atomic_store_n(&block->capturing, 0, __ATOMIC_RELEASE);
 }
 
+/* annotate.c */
+void annotate_enter_thread(void);  /* tells the file which ranges are open */
+
+/* Calls that may wait in the kernel are where a cancelled thread would leave, with our locks. */
+static inline int cancel_off(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+static inline void cancel_as(int before)
+{
+    pthread_setcancelstate(before, NULL);
+}
+
 /* lock.c */
 bool lock_try(uint32_t *lock);   /* false: another thread holds it and does not give it back */
 void lock_release(uint32_t *lock);
 void lock_wait_header(uint32_t *lock); /* the slow half of taking the header's lock; breaks it in the end */
 void lock_pause(unsigned *turns); /* one turn of waiting */
+
+/* The header's lock is free but for a moment. */
+static inline void lock_header(void)
+{
+    uint32_t *lock = &recorder.header->lock, expected = 0;
+    if (__builtin_expect(!__atomic_compare_exchange_n(lock, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED), 0))
+        lock_wait_header(lock);
+}
+
+/* Statistics, moved under that lock; what is current is also read without it. */
+typedef void stat_mover(struct ring_stat *stat, int64_t amount);
+
+static inline void stat_move(struct ring_stat *stat, int64_t amount)
+{
+    __atomic_store_n(&stat->current, stat->current + amount, __ATOMIC_RELAXED);
+}
+
+static inline void stat_add(struct ring_stat *stat, int64_t amount)
+{
+    stat_move(stat, amount);
+    stat->allocated += amount;
+    if (stat->current > stat->peak)
+        stat->peak = stat->current;
+}
+
+static inline void stat_subtract(struct ring_stat *stat, int64_t amount)
+{
+    stat_move(stat, -amount);
+    stat->freed += amount;
+}
+
+static inline void stat_undo(struct ring_stat *stat, int64_t amount)
+{
+    stat_move(stat, -amount);
+    stat->allocated -= amount;
+}
+
+static inline void stat_restore(struct ring_stat *stat, int64_t amount)
+{
+    stat_move(stat, amount);
+    stat->freed -= amount;
+}
+
+/* blocks.c: of an allocator's blocks, and of the segments that it cut into such. */
+struct held_change { /* for the classes small and large */
+    int64_t amount[2][RING_HELD_MEASURES];
+    bool any; /* else nothing of it is set */
+};
+void held_change_by(struct held_change *change, const struct ring_live *segment);
+void held_move(struct ring_device *device, const struct held_change *change, stat_mover *move);
+void block_move(struct ring_device *device, uint64_t size, stat_mover *move);
 
 /* Counters that several threads move without a lock. */
 static inline void recorder_count(uint64_t *counter)

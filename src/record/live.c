@@ -134,12 +134,12 @@ bool live_insert(uint64_t key, const struct ring_live *record)
 }
 
 /* Nobody else changes a record that stands; one that is replaced meanwhile is another's, and its note says too much. */
-void live_note(uint64_t key, struct live_place place, uint8_t note)
+bool live_note(uint64_t key, struct live_place place, uint8_t note)
 {
     uint64_t *keys = keys_of(place.level);
     struct ring_live *record = (struct ring_live *)value_of(keys, place.level, place.index);
-    if (__atomic_load_n(&keys[place.index], __ATOMIC_ACQUIRE) == key)
-        __atomic_fetch_or(&record->notes, note, __ATOMIC_RELAXED);
+    return __atomic_load_n(&keys[place.index], __ATOMIC_ACQUIRE) == key &&
+           !(__atomic_fetch_or(&record->notes, note, __ATOMIC_RELAXED) & note);
 }
 
 void live_remove(uint64_t key, struct live_place place)

@@ -54,6 +54,11 @@ uint32_t modules_current(uint64_t now, bool force)
     return __atomic_load_n(&modules.generation, __ATOMIC_RELAXED);
 }
 
+uint32_t modules_unloads(void)
+{
+    return (uint32_t)(__atomic_load_n(&modules.seen, __ATOMIC_RELAXED) >> 32);
+}
+
 void recorder_modules_changed(void)
 {
     __atomic_store_n(&modules.next_check, 0, __ATOMIC_RELAXED);

@@ -61,6 +61,9 @@ struct record_event {
     int64_t stream;
     bool stream_unknown;
     bool requested_unknown; /* of a block: nobody told what was asked for */
+    bool is_cached;       /* of our own allocator: a segment is cut into blocks, the end of a block's free will be told */
+    bool same_call;       /* a part of the call that this thread's event before was of */
+    bool unmapped;        /* physical memory that is mapped nowhere: it counts and is live, and is no entry */
     const void *skip;     /* return address of the outermost frame of ours, to leave our own frames out of the stack;
                              NULL keeps all */
 };
@@ -70,23 +73,48 @@ struct recorder_options {
     const char *output;          /* base name the command will use; may be NULL */
     const char *ring_folder;     /* NULL: chosen (run directory or temporary folder) */
     uint64_t max_entries;        /* a device; 0: 256Ki */
-    unsigned depth;              /* native frames at most; 0: none */
-    bool native_stacks;
+    unsigned depth;              /* frames of each kind at most; 0: none */
+    bool native_stacks, python_stacks;
     const char *const *calls;    /* names of driver calls, [0] is ""; static storage */
     size_t call_count;
+    unsigned oom_copies;         /* out of memories whose state is kept by a copy of the ring file */
+    bool start_paused;
 };
 
 /* 0, or -1 with the reason in message (for the one promised line).  With 0 a message says what is left out (no
  * libunwind: no stacks); it is empty if nothing is. */
 int recorder_start(const struct recorder_options *options, char *message, size_t message_size);
 
-/* Record one event.  Returns its sequence number, 0 if it was not recorded. */
+/* Record one event.  Returns its sequence number (while recording is paused, the last one's), 0 if it was not recorded. */
 uint64_t recorder_event(const struct record_event *event);
+
+/* A failure for want of memory was recorded, and the program will learn of it: the first few keep their state. */
+void recorder_keep_oom(void);
+
+/* From now on this signal asks for a copy of the ring file, before a handler of the program's.  May be called before
+ * recorder_start(). */
+void recorder_take_signal(int number);
+
+/* The statistics of our own allocator on a device, after what it did was recorded; one caller at a time. */
+struct memory_stats;
+void recorder_allocator(uint16_t ordinal, const struct memory_stats *stats);
 
 /* Facts learnt later: the device's name, identity and total bytes; the driver's version. */
 void recorder_device(uint16_t ordinal, const char *name, const uint8_t uuid[16], uint64_t total_bytes);
 void recorder_driver(int version, const char *path);
-void recorder_device_free(uint16_t ordinal, uint64_t free_bytes); /* the last value seen */
+void recorder_device_free(uint16_t ordinal, uint64_t free_bytes, uint64_t pool_bytes); /* the last values seen: what
+                             is free, and what the driver's pools held beyond what they had handed out */
+
+/* Bytes of a device that are known to be taken now, by segments and unmapped memory. */
+uint64_t recorder_known(uint16_t ordinal);
+
+/*
+ * A range or a moment that the program named.  A pop ends this thread's innermost range of the domain; `range` ties a
+ * start to its end, in any thread.  Names are bytes, cut after a thousand; 0 is the default domain.  Makes no file; may be
+ * called wherever recorder_event() may.
+ */
+enum record_annotation { RECORD_RANGE_PUSH, RECORD_RANGE_POP, RECORD_RANGE_START, RECORD_RANGE_END, RECORD_INSTANT };
+void recorder_annotate(enum record_annotation what, uint32_t domain, uint64_t range, const char *name, size_t length);
 
 /* What live memory starts at address: false if none that we know.  For wrappers that must know a size before a free. */
 bool recorder_find(uint64_t address, uint64_t *size, uint16_t *device);

@@ -6,7 +6,8 @@
  * offsets count from the start of the file.  Pieces that grow are appended as chunks; chunk k of a table holds
  * first << k elements.
  *
- *   header | devices | names of driver calls | chunks: live levels, stack nodes, modules, strings, rings, extensions
+ *   header | devices | names of driver calls | chunks: live levels, stack nodes, modules, strings, rings, extensions,
+ *   Python's nodes and code objects, annotations
  *
  * Publishing: a writer marks its slot busy, fills it, and stores the sequence number with release order.  A reader
  * that copies a slot twice and finds the same bytes, with a sequence that is not busy, has a whole event.
@@ -20,7 +21,7 @@
 #include <stdint.h>
 
 #define RING_MAGIC "CUMEMRNG"
-#define RING_MAJOR 1
+#define RING_MAJOR 2
 #define RING_MINOR 0
 #define RING_SUFFIX ".ring"        /* of a finished file's name; one being made has RING_UNFINISHED after it */
 #define RING_UNFINISHED ".new"
@@ -44,7 +45,12 @@ enum ring_slot_flag { /* above the kind's 5 bits */
 
 enum ring_note {
     RING_REQUESTED_UNKNOWN = 1, /* of a block: the size is the block's, nobody told the one asked for */
-    RING_HOLDS_BLOCKS = 2,      /* of a segment that lives, or of its end: it was cut into blocks */
+    RING_HOLDS_BLOCKS = 2,      /* of a segment that lives, or of its end: it was cut into blocks; of a segment's event and
+                                   of an oom: it is our own allocator's */
+    RING_UNMAPPED = 4,          /* of a segment that lives: physical memory that is mapped nowhere; no event made it */
+    RING_FREE_TOLD = 16,        /* of a block's requested free, and of the block from then on: its end will be told */
+    RING_SAME_CALL = 32,        /* of an event: a part of the call that the thread's event before it was of */
+    RING_WHILE_PAUSED = 8,      /* of memory that came while recording was paused, and of its end: no event made it */
 };
 
 struct ring_slot {
@@ -70,7 +76,7 @@ struct ring_extension {
     uint64_t sequence;
     uint64_t requested; /* UINT64_MAX: the same as size */
     uint64_t pool;
-    uint64_t spare;
+    uint64_t came;      /* of the end of one piece of memory with RING_WHILE_PAUSED: its ticks; then the two above are its */
 };
 static_assert(sizeof(struct ring_extension) == 32, "layout");
 
@@ -138,7 +144,54 @@ struct ring_table {
     uint64_t chunks[RING_TABLE_CHUNKS]; /* offsets, 0: none yet */
 };
 
-enum ring_table_name { RING_NODES, RING_MODULES, RING_STRINGS, RING_TABLES };
+/* The trie of Python's frames, beside the native one and with its numbers (RING_STACK_*).  A frame that C entered marks
+ * where the interpreter's own native frame belongs: it and the frames that it was called by within one run of the
+ * interpreter stand in that native frame's place. */
+enum ring_python_flag { RING_PYTHON_ENTRY = 1 }; /* this frame began a run of the interpreter */
+struct ring_python_node {
+    uint32_t parent;      /* a node's number or RING_STACK_EMPTY */
+    uint32_t code;        /* index into the table of code objects */
+    int32_t instruction;  /* byte offset of the instruction in the code, -1: not begun */
+    uint32_t flags;       /* enum ring_python_flag */
+};
+static_assert(sizeof(struct ring_python_node) == 16, "layout");
+
+/* What a code object said of itself when it was first met: texts and line table are copied, for it may die. */
+struct ring_code {
+    uint64_t name, file, lines; /* offsets in the strings table; name is the plain one, as in PyTorch's snapshots */
+    uint32_t name_length, file_length, lines_length;
+    int32_t first_line;
+};
+static_assert(sizeof(struct ring_code) == 40, "layout");
+
+enum ring_table_name { RING_NODES, RING_MODULES, RING_STRINGS, RING_PYTHON_NODES, RING_CODES, RING_TABLES };
+
+/* A range or a moment that the program named (NVTX, annotations): a ring of its own, slots published as events are. */
+enum ring_annotation_stage { RING_RANGE_PUSH, RING_RANGE_POP, RING_RANGE_START, RING_RANGE_END, RING_INSTANT };
+struct ring_annotation {
+    uint64_t sequence;  /* 0 never used, RING_BUSY while being written, else its number among the annotations, from 1 */
+    uint64_t event;     /* the last event's sequence when it happened */
+    uint64_t ticks;
+    uint64_t name;      /* offset in the strings table; of a pop or end 0 */
+    uint64_t range;     /* of a start and its end: what ties them */
+    uint32_t name_length;
+    uint32_t thread;
+    uint32_t stage;     /* enum ring_annotation_stage */
+    uint32_t domain;    /* 0 the default one */
+};
+static_assert(sizeof(struct ring_annotation) == 56, "layout");
+#define RING_ANNOTATIONS (64u * 1024u) /* slots */
+
+/* Set from outside (cudamem ctl), through the same mapping. */
+#define RING_MARKS 256
+enum ring_mark_state { RING_MARK_FREE, RING_MARK_BUSY, RING_MARK_WHOLE };
+struct ring_mark {
+    uint64_t sequence; /* the last event's when it was set */
+    uint64_t ticks;
+    uint32_t state;    /* enum ring_mark_state */
+    char name[44];
+};
+static_assert(sizeof(struct ring_mark) == 64, "layout");
 
 /* Statistics of a device, exact while they are kept (under the header's lock). */
 enum ring_measure { RING_COUNT, RING_BYTES, RING_REQUESTED, RING_MEASURES };
@@ -149,6 +202,11 @@ struct ring_stat {
     int64_t current, peak, allocated, freed;
 };
 
+/* Where an allocator tells of its blocks: these, and the segments that it cut into such (the rest is others'). */
+enum ring_block_measure { RING_BLOCK_COUNT, RING_BLOCK_BYTES, RING_BLOCK_MEASURES };
+enum ring_held_measure { RING_HELD_CALLS, RING_HELD_BYTES, RING_HELD_SEGMENTS, RING_HELD_MEASURES }; /* mappings are calls */
+#define RING_SMALL_HELD (UINT64_C(2) << 20) /* a small segment of such an allocator has at most so many bytes */
+
 struct ring_device {
     uint64_t ring;    /* offset of its slots, 0: no event yet */
     uint64_t head;    /* events so far; event n (from 0) stood in slot n & (slots - 1) */
@@ -156,14 +214,25 @@ struct ring_device {
     uint64_t ring_failed; /* events that are not in head: there was no room for the ring */
     uint64_t extensions[RING_EXTENSION_CHUNKS]; /* of slots / RING_EXTENSION_CHUNKS elements each */
     struct ring_stat stats[RING_MEASURES][RING_CLASSES];
+    struct ring_stat blocks[RING_BLOCK_MEASURES][RING_CLASSES];
+    struct ring_stat held[RING_HELD_MEASURES][RING_CLASSES];
     int64_t device_allocs, device_frees, ooms;
+    int64_t block_ooms;  /* of the ooms: those that an allocator told of */
+    uint64_t allocator;  /* offset of struct ring_allocator, 0: ours does not serve it */
     uint64_t total;
     uint64_t free_bytes; /* the last seen */
+    uint64_t known_bytes, pool_bytes; /* what was known to be taken then; what the driver's pools held beyond it */
     uint32_t known;      /* enum ring_device_known */
     uint8_t uuid[16];
     char name[132];
 };
 static_assert(sizeof(struct ring_device) % 8 == 0, "layout");
+/* The statistics of our own allocator, if it serves a device: those of turn & 1 are whole. */
+#define RING_ALLOCATOR_VALUES 122 /* of struct memory_stats */
+struct ring_allocator {
+    uint64_t turn;
+    int64_t values[2][RING_ALLOCATOR_VALUES];
+};
 enum ring_device_known { RING_DEVICE_NAME = 1, RING_DEVICE_UUID = 2, RING_DEVICE_TOTAL = 4, RING_DEVICE_FREE = 8 };
 
 /* Where the cycle counter and the clocks stood together; two of them give its rate.  One is valid if check agrees. */
@@ -225,8 +294,39 @@ struct ring_header {
     uint64_t unknown_frees; /* of memory that was not known to be live */
     uint64_t replaced;    /* allocations at an address that was thought live */
     uint64_t grow_failures;
+    uint64_t lost_annotations;
+    uint64_t skipped_paused;  /* events while it was paused; what they changed is kept in live memory and statistics */
     struct ring_table tables[RING_TABLES];
     uint64_t live[RING_LIVE_LEVELS]; /* offsets, 0: none yet */
+    uint64_t annotations;     /* offset of RING_ANNOTATIONS slots, 0: none yet */
+    uint64_t annotation_head; /* annotations so far */
+
+    /* Python, once it was found in the process. */
+    uint32_t python_version;  /* as PY_VERSION_HEX, 0: no Python */
+    uint32_t python_state;    /* enum ring_python_state */
+    uint32_t python_module;   /* where the interpreter's loop lies: module, offset and size of its code */
+    uint32_t python_spare;
+    uint64_t python_offset, python_size;
+
+    /* Control from outside. */
+    __attribute__((aligned(64))) uint32_t paused;
+    uint32_t mark_count;      /* places taken, whole or not */
+    uint64_t forgotten;       /* events up to this sequence are not shown any more */
+    uint32_t copy;            /* enum ring_copy: what this file is a copy for */
+    uint32_t copy_number;     /* of its kind, from 1 */
+    __attribute__((aligned(64))) struct ring_mark marks[RING_MARKS];
+};
+enum ring_copy { RING_COPY_NONE, RING_COPY_OOM, RING_COPY_SIGNAL, RING_COPIES }; /* NAME.oom1.ring, NAME.signal1.ring */
+#define RING_COPY_OOM_WORD ".oom"
+#define RING_COPY_SIGNAL_WORD ".signal"
+enum ring_python_state {
+    RING_PYTHON_NONE,
+    RING_PYTHON_RECORDED,
+    RING_PYTHON_UNKNOWN_VERSION,
+    RING_PYTHON_OFF,
+    RING_PYTHON_FREE_THREADED,
+    RING_PYTHON_DEBUG_BUILD,
+    RING_PYTHON_UNREADABLE, /* its memory is not laid out as its version says */
 };
 static_assert(sizeof(struct ring_header) % 64 == 0, "layout");
 

@@ -100,7 +100,8 @@ static int enter_folder(void)
     if (!recorder.wanted_folder[0])
         return choose_folder();
     snprintf(recorder.folder, sizeof(recorder.folder), "%s", recorder.wanted_folder);
-    return open_folder(recorder.folder);
+    int fd = open_folder(recorder.folder);
+    return fd < 0 && errno == ENOENT ? choose_folder() : fd; /* it is on the host of the launcher, not on this one */
 }
 
 static uint64_t random_number(void)
@@ -161,9 +162,20 @@ static void fill_devices(struct ring_device *devices)
         memcpy(device->name, fact->name, sizeof(device->name));
         memcpy(device->uuid, fact->uuid, sizeof(device->uuid));
         device->total = fact->total;
-        device->free_bytes = fact->free_bytes;
-        device->known = fact->known;
+        __atomic_store_n(&device->free_bytes, __atomic_load_n(&fact->free_bytes, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+        __atomic_fetch_or(&device->known, __atomic_load_n(&fact->known, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
     }
+}
+
+/* Those that were learnt while the file was made: who learns one from now on finds the file. */
+void ring_file_tell_facts(void)
+{
+    if (!lock_try(&recorder.fact_lock))
+        return;
+    fill_devices(recorder.devices);
+    recorder.header->driver_version = recorder.driver_version;
+    memcpy(recorder.header->driver_path, recorder.driver_path, sizeof(recorder.driver_path));
+    lock_release(&recorder.fact_lock);
 }
 
 static void fill_header(struct ring_header *header, uint64_t size)
@@ -184,15 +196,14 @@ static void fill_header(struct ring_header *header, uint64_t size)
     header->calls_size = calls_size();
     header->call_count = (uint32_t)recorder.call_count;
     header->clock = recorder.clock;
-    header->driver_version = recorder.driver_version;
-    header->depth = recorder.stacks ? recorder.depth : 0;
+    header->depth = recorder.stacks || recorder.python ? recorder.depth : 0;
+    header->python_state = recorder.python ? RING_PYTHON_NONE : RING_PYTHON_OFF;
     header->start_time = recorder.start.realtime;
     header->calibrations[0] = recorder.start;
     memcpy(header->program, recorder.program, sizeof(header->program));
     memcpy(header->host, recorder.host, sizeof(header->host));
     memcpy(header->boot_id, recorder.boot_id, sizeof(header->boot_id));
     memcpy(header->output, recorder.output, sizeof(header->output));
-    memcpy(header->driver_path, recorder.driver_path, sizeof(header->driver_path));
     memcpy(header->environment, recorder.environment, sizeof(header->environment));
     header->file_size = size;
     header->dropped_nested = recorder.dropped_nested;
@@ -200,6 +211,9 @@ static void fill_header(struct ring_header *header, uint64_t size)
     header->tables[RING_NODES] = (struct ring_table){.element = sizeof(struct ring_node), .first = 16384};
     header->tables[RING_MODULES] = (struct ring_table){.element = sizeof(struct ring_module), .first = 256};
     header->tables[RING_STRINGS] = (struct ring_table){.element = 1, .first = 32768};
+    header->tables[RING_PYTHON_NODES] = (struct ring_table){.element = sizeof(struct ring_python_node), .first = 1024};
+    header->tables[RING_CODES] = (struct ring_table){.element = sizeof(struct ring_code), .first = 256};
+    header->paused = recorder.paused_at_first;
     memcpy(header->magic, RING_MAGIC, sizeof(header->magic));
 }
 
@@ -217,7 +231,6 @@ static int map_first(int fd)
     recorder.devices = (void *)((char *)map + sizeof(struct ring_header));
     fill_header(recorder.header, size);
     fill_calls((char *)map + recorder.header->calls);
-    fill_devices(recorder.devices);
     return 0;
 }
 
@@ -241,8 +254,14 @@ static int take_first_pieces(unsigned device)
 
 int ring_file_make(unsigned device)
 {
+    /* A forked child goes on as its parent does. */
+    recorder.paused_at_first = recorder.header ? recorder.header->paused : recorder.start_paused;
+    if (recorder.header)
+        recorder.fact_lock = 0; /* another thread's, in the parent */
     ring_file_forget();
-    recorder.grow_lock = recorder.live_lock = recorder.intern_lock = recorder.fact_lock = 0;
+    recorder.freeze_lock = 0;
+    memset(recorder.copies, 0, sizeof(recorder.copies));
+    recorder.grow_lock = recorder.live_lock = recorder.intern_lock = 0;
     recorder.next_growth = recorder.next_calibration = recorder.calibration_step = 0;
     recorder.calibrations = 0;
     recorder.slots = ring_slots_for(recorder.max_entries);
@@ -291,10 +310,13 @@ void ring_file_forget(void)
                 if (recorder.tables[t][i])
                     munmap(recorder.tables[t][i],
                            ((size_t)header->tables[t].first << i) * header->tables[t].element);
+        if (recorder.annotations)
+            munmap(recorder.annotations, RING_ANNOTATIONS * sizeof(struct ring_annotation));
         munmap(recorder.first_map, recorder.first_size);
     }
     recorder.header = NULL;
     recorder.devices = NULL;
+    recorder.annotations = NULL;
     memset(recorder.rings, 0, sizeof(recorder.rings));
     memset(recorder.extensions, 0, sizeof(recorder.extensions));
     memset(recorder.live_keys, 0, sizeof(recorder.live_keys));
@@ -302,7 +324,7 @@ void ring_file_forget(void)
 }
 
 /* The file again, if it is still the one we made. */
-static int reopen(void)
+int ring_file_reopen(void)
 {
     int fd = open(recorder.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) /* not yet finished */
@@ -320,7 +342,7 @@ static int reopen(void)
 static void *append(uint64_t size, uint64_t *offset)
 {
     struct ring_header *header = recorder.header;
-    int fd = reopen();
+    int fd = ring_file_reopen();
     if (fd < 0)
         return NULL;
     uint64_t start = header->file_size;
@@ -332,7 +354,7 @@ static void *append(uint64_t size, uint64_t *offset)
     errno = error;
     if (map == MAP_FAILED)
         return NULL;
-    header->file_size = start + whole_pages(size);
+    __atomic_store_n(&header->file_size, start + whole_pages(size), __ATOMIC_RELEASE);
     *offset = start;
     return map;
 }
@@ -344,8 +366,10 @@ void *ring_file_append(uint64_t size, uint64_t *offset)
         errno = EAGAIN;
         return NULL;
     }
+    int cancel = cancel_off();
     void *map = append(size, offset);
     int error = errno;
+    cancel_as(cancel);
     if (!map) {
         recorder.header->grow_failures++;
         /* About a second; what asks meanwhile is counted as lost without asking the file system again. */

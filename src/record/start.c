@@ -63,6 +63,7 @@ static bool is_setting(const char *variable)
         "CUDA_VISIBLE_DEVICES=", "CUDA_DEVICE_ORDER=", "CUDA_LAUNCH_BLOCKING=", "CUDA_MODULE_LOADING=",
         "CUDA_DEVICE_MAX_CONNECTIONS=", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=", "PYTORCH_CUDA_ALLOC_CONF=",
         "PYTORCH_ALLOC_CONF=", "PYTORCH_NO_CUDA_MEMORY_CACHING=", "CUDAMEM_ALLOC_CONF=",
+        "CUDAMEM_ALLOCATOR=", "CUDAMEM_MEMORY_LIMIT=",
         "XLA_PYTHON_CLIENT_PREALLOCATE=", "XLA_PYTHON_CLIENT_MEM_FRACTION=", "XLA_PYTHON_CLIENT_ALLOCATOR=",
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -104,6 +105,8 @@ static void read_facts(const struct recorder_options *options)
         recorder.max_entries = RING_MAX_SLOTS;
     recorder.depth = options->depth < RECORDER_DEPTH_MAX ? options->depth : RECORDER_DEPTH_MAX;
     recorder.max_nodes = RECORDER_MAX_NODES;
+    recorder.oom_copies = options->oom_copies;
+    recorder.start_paused = options->start_paused;
     recorder.calls = options->calls;
     recorder.call_count = options->calls ? options->call_count : 0;
     copy_text(recorder.output, sizeof(recorder.output), options->output);
@@ -137,6 +140,7 @@ int recorder_start(const struct recorder_options *options, char *message, size_t
     ticks_choose();
     read_facts(options);
     recorder.stacks = options->native_stacks && options->depth > 0 && stack_start(message, message_size) == 0;
+    recorder.python = options->python_stacks && options->depth > 0;
     recorder_threads_start();
     if (madvise(state, recorder.page, MADV_WIPEONFORK))
         pthread_atfork(NULL, NULL, forget_state); /* an old kernel: children by raw clone are not noticed */
@@ -158,28 +162,39 @@ void recorder_device(uint16_t ordinal, const char *name, const uint8_t uuid[16],
     if (uuid)
         memcpy(fact->uuid, uuid, sizeof(fact->uuid));
     fact->total = total_bytes;
-    fact->known |= (name ? RING_DEVICE_NAME : 0) | (uuid ? RING_DEVICE_UUID : 0) | (total_bytes ? RING_DEVICE_TOTAL : 0);
+    uint32_t known = (name ? RING_DEVICE_NAME : 0) | (uuid ? RING_DEVICE_UUID : 0) | (total_bytes ? RING_DEVICE_TOTAL : 0);
+    known |= __atomic_fetch_or(&fact->known, known, __ATOMIC_RELAXED);
     struct ring_device *device = open_device(ordinal);
     if (device) {
         memcpy(device->name, fact->name, sizeof(device->name));
         memcpy(device->uuid, fact->uuid, sizeof(device->uuid));
         device->total = total_bytes;
-        __atomic_fetch_or(&device->known, fact->known, __ATOMIC_RELEASE);
+        __atomic_fetch_or(&device->known, known, __ATOMIC_RELEASE);
     }
     lock_release(&recorder.fact_lock);
 }
 
 void recorder_driver(int version, const char *path)
 {
+    if (!lock_try(&recorder.fact_lock))
+        return;
     recorder.driver_version = version;
     copy_text(recorder.driver_path, sizeof(recorder.driver_path), path);
     if (recorder.state && recorder_state() == RECORDER_READY) {
         recorder.header->driver_version = version;
         memcpy(recorder.header->driver_path, recorder.driver_path, sizeof(recorder.driver_path));
     }
+    lock_release(&recorder.fact_lock);
 }
 
-void recorder_device_free(uint16_t ordinal, uint64_t free_bytes)
+uint64_t recorder_known(uint16_t ordinal)
+{
+    struct ring_device *device = ordinal < RING_DEVICES ? open_device(ordinal) : NULL;
+    int64_t bytes = device ? __atomic_load_n(&device->stats[RING_BYTES][RING_ALL].current, __ATOMIC_RELAXED) : 0;
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+void recorder_device_free(uint16_t ordinal, uint64_t free_bytes, uint64_t pool_bytes)
 {
     if (ordinal >= RING_DEVICES)
         return;
@@ -188,6 +203,8 @@ void recorder_device_free(uint16_t ordinal, uint64_t free_bytes)
     struct ring_device *device = open_device(ordinal);
     if (device) {
         __atomic_store_n(&device->free_bytes, free_bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&device->known_bytes, recorder_known(ordinal), __ATOMIC_RELAXED);
+        __atomic_store_n(&device->pool_bytes, pool_bytes, __ATOMIC_RELAXED);
         __atomic_fetch_or(&device->known, RING_DEVICE_FREE, __ATOMIC_RELAXED);
     }
 }
@@ -209,13 +226,12 @@ void recorder_finish(void)
 void recorder_write(const char *line, size_t length)
 {
     sigset_t ours, before, pending;
-    int saved = errno;
+    int saved = errno, cancel = cancel_off();
     sigemptyset(&ours);
     sigaddset(&ours, SIGPIPE);
     sigaddset(&ours, SIGXFSZ);
     sigpending(&pending);
-    if (pthread_sigmask(SIG_BLOCK, &ours, &before))
-        return;
+    pthread_sigmask(SIG_BLOCK, &ours, &before);
     if (write(STDERR_FILENO, line, length) < 0 && (errno == EPIPE || errno == EFBIG)) {
         struct timespec none = {0, 0};
         int number = errno == EPIPE ? SIGPIPE : SIGXFSZ;
@@ -226,6 +242,7 @@ void recorder_write(const char *line, size_t length)
             sigtimedwait(&one, NULL, &none);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    cancel_as(cancel);
     errno = saved;
 }
 

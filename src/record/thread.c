@@ -20,16 +20,17 @@ __thread struct recorder_thread recorder_self __attribute__((tls_model("initial-
 static pthread_key_t thread_end;
 static bool has_thread_end;
 
-static void forget_thread(struct recorder_thread_block *block)
+static bool forget_thread(struct recorder_thread_block *block)
 {
     if (!lock_try(&recorder.thread_lock))
-        return;
+        return false;
     struct recorder_thread_block **link = &recorder.threads;
     while (*link && *link != block)
         link = &(*link)->next;
     if (*link)
         *link = block->next;
     lock_release(&recorder.thread_lock);
+    return true;
 }
 
 /* A thread ends: its memory goes.  If it records again (in a later destructor), it gets new memory. */
@@ -37,8 +38,8 @@ static void end_thread(void *block)
 {
     recorder_self.block = NULL;
     recorder_self.generation = 0;
-    forget_thread(block);
-    munmap(block, sizeof(struct recorder_thread_block));
+    if (forget_thread(block))
+        munmap(block, sizeof(struct recorder_thread_block));
 }
 
 static struct recorder_thread_block *new_block(void)
@@ -48,13 +49,15 @@ static struct recorder_thread_block *new_block(void)
     struct recorder_thread_block *block = map;
     if (map == MAP_FAILED)
         return NULL;
-    if (!lock_try(&recorder.thread_lock)) {
+    bool forks = recorder_self.forks; /* in a signal handler */
+    if (!forks && !lock_try(&recorder.thread_lock)) {
         munmap(map, sizeof(struct recorder_thread_block));
         return NULL;
     }
     block->next = recorder.threads;
     recorder.threads = block;
-    lock_release(&recorder.thread_lock);
+    if (!forks)
+        lock_release(&recorder.thread_lock);
     if (has_thread_end)
         pthread_setspecific(thread_end, block);
     return block;
@@ -67,11 +70,14 @@ void recorder_enter_thread(void)
         recorder_self.block = new_block();
     } else {
         memset(block->stacks, 0, sizeof(block->stacks));
+        memset(block->python.known, 0, sizeof(block->python.known));
+        block->python.count = 0;
         block->removed_count = 0;
         block->freed_address = 0;
     }
     recorder_self.number = (uint32_t)syscall(SYS_gettid);
     recorder_self.generation = recorder.generation;
+    annotate_enter_thread();
 }
 
 /* --- fork ------------------------------------------------------------------------------------------------------------ */
@@ -92,21 +98,30 @@ bool recorder_begin_capture(struct recorder_thread_block *block)
     for (unsigned turns = 0;; lock_pause(&turns)) {
         __atomic_store_n(&block->capturing, 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST); /* the fork's membarrier does the rest */
-        if (!__atomic_load_n(&recorder.forking, __ATOMIC_RELAXED))
-            return true;
+        if (!__atomic_load_n(&recorder.forking, __ATOMIC_RELAXED) || recorder_self.forks)
+            return true; /* the one who forks waits for nobody: it is in a signal handler that ends before */
         __atomic_store_n(&block->capturing, 0, __ATOMIC_RELEASE);
         if (is_late(&deadline, turns))
             return false;
     }
 }
 
+/* An old kernel: long enough for any store to arrive. */
+static void wait_for_stores(void)
+{
+    int cancel = cancel_off();
+    usleep(1000);
+    cancel_as(cancel);
+}
+
 static void before_fork(void)
 {
     if (!lock_try(&recorder.thread_lock))
         return;
+    recorder_self.forks = 1;
     __atomic_store_n(&recorder.forking, 1, __ATOMIC_SEQ_CST);
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
-        usleep(1000); /* an old kernel: long enough for any store to arrive */
+        wait_for_stores();
     int64_t deadline = 0;
     for (struct recorder_thread_block *block = recorder.threads; block; block = block->next) {
         unsigned turns = 0;
@@ -120,8 +135,11 @@ static void before_fork(void)
 
 static void after_fork(void)
 {
+    if (!recorder_self.forks) /* the lock is another's */
+        return;
     __atomic_store_n(&recorder.forking, 0, __ATOMIC_RELEASE);
     lock_release(&recorder.thread_lock);
+    recorder_self.forks = 0;
 }
 
 /* The other threads' memory is of no use here. */
@@ -139,13 +157,15 @@ static void after_fork_in_child(void)
         }
         block = next;
     }
+    recorder_self.forks = 1; /* nobody else is left to hold it */
+    recorder.fact_lock = 0;
     after_fork();
 }
 
 void recorder_threads_start(void)
 {
     has_thread_end = pthread_key_create(&thread_end, end_thread) == 0;
-    if (!recorder.stacks)
+    if (!recorder.stacks && !recorder.python)
         return;
     syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
     pthread_atfork(before_fork, after_fork, after_fork_in_child);

@@ -9,6 +9,7 @@
  *                        (cuMemAlloc_v2) gives CODE: a number, oom, or lost (this and everything after gives 999)
  *   CUDAMEM_SIM_EVENTS   "manual": work on streams is done only when told (below) or when somebody synchronises
  *   CUDAMEM_SIM_CONTEXT  bytes that each context takes for itself; default 0
+ *   CUDAMEM_SIM_MODULE   the same for each module and library that is loaded
  *   CUDAMEM_SIM_FORK     "1": a forked child may go on using the device; else it gets CUDA_ERROR_NOT_INITIALIZED
  * A value that makes no sense: cuInit gives CUDA_ERROR_SYSTEM_NOT_READY, whose cuGetErrorString says what is wrong.
  */

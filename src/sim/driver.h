@@ -94,6 +94,8 @@ struct driver {
     uint64_t next_id;
     atomic_uint captures; /* under way */
     uint64_t graph_used[SIM_DEVICES_MAX], graph_used_high[SIM_DEVICES_MAX];
+    uint64_t graph_reserved[SIM_DEVICES_MAX], graph_reserved_high[SIM_DEVICES_MAX];
+    uint64_t module_bytes; /* what a module or library takes for itself */
 };
 extern struct driver driver;
 
@@ -142,6 +144,11 @@ CUresult driver_graph_alloc(CUgraph graph, CUgraphNode *node, size_t bytes, unsi
 CUresult driver_graph_free(CUgraph graph, CUgraphNode *node, CUdeviceptr address);
 CUresult driver_graph_add(CUgraph graph, CUgraphNode *node, CUgraphNodeType type, const struct operation *operation);
 bool driver_graph_release(CUdeviceptr address, CUresult *result);
+/* Addresses of such memory; what is behind one comes (wanted) and goes with the launches. */
+CUresult driver_owned_new(size_t bytes, unsigned device, uint64_t *address);
+void driver_owned_drop(uint64_t address);
+bool driver_owned_known(uint64_t address);
+CUresult driver_owned_back(uint64_t address, bool wanted);
 void driver_graph_destroy(CUgraph graph);
 
 CUresult driver_pool_new(unsigned device, uint64_t maximum, bool is_default, CUmemoryPool *pool);

@@ -31,6 +31,8 @@ struct variable {
 struct CUmod_st {
     enum magic magic;
     CUcontext context; /* NULL for a library: the current one */
+    unsigned device;
+    uint64_t bytes;    /* taken from it */
     CUfunction functions;
     struct variable *variables;
 };
@@ -47,6 +49,20 @@ static bool is_function(CUfunction function)
     return function && function->magic == MAGIC_FUNCTION;
 }
 
+/* A library takes its memory when something of it is asked for in a context. */
+static CUresult module_take(CUmodule module)
+{
+    CUcontext context = driver_current();
+    if (module->bytes || !driver.module_bytes || !context)
+        return CUDA_SUCCESS;
+    CUresult result = sim_charge(driver.sim, context->device, driver.module_bytes);
+    if (!result) {
+        module->device = context->device;
+        module->bytes = driver.module_bytes;
+    }
+    return result;
+}
+
 static CUresult module_new(CUmodule *module, const void *image, CUcontext context)
 {
     if (!module || !image)
@@ -55,6 +71,11 @@ static CUresult module_new(CUmodule *module, const void *image, CUcontext contex
     if (!fresh)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *fresh = (struct CUmod_st){.magic = MAGIC_MODULE, .context = context};
+    CUresult result = context ? module_take(fresh) : CUDA_SUCCESS;
+    if (result) {
+        free(fresh);
+        return result;
+    }
     *module = fresh;
     return CUDA_SUCCESS;
 }
@@ -83,6 +104,7 @@ static void module_free(CUmodule module)
         free(variable->name);
         free(variable);
     }
+    sim_discharge(driver.sim, module->device, module->bytes);
     module->magic = 0;
     free(module);
 }
@@ -292,7 +314,7 @@ CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
     if (!module || !is_module((CUmodule)(void *)library))
         return CUDA_ERROR_INVALID_VALUE;
     *module = (CUmodule)(void *)library;
-    return CUDA_SUCCESS;
+    return module_take(*module);
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name)
@@ -315,7 +337,7 @@ CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
     if (!function || !is_function((CUfunction)(void *)kernel))
         return CUDA_ERROR_INVALID_HANDLE;
     *function = (CUfunction)(void *)kernel;
-    return CUDA_SUCCESS;
+    return module_take((*function)->module);
 }
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
@@ -378,7 +400,7 @@ static CUresult launch(CUfunction function, const unsigned dimensions[6], CUstre
     driver_lock();
     CUgraph graph = s->capture ? s->capture->graph : NULL;
     driver_unlock();
-    return graph ? driver_graph_add(graph, NULL, CU_GRAPH_NODE_TYPE_KERNEL, NULL) : CUDA_SUCCESS;
+    return graph ? driver_graph_add(graph, NULL, CU_GRAPH_NODE_TYPE_KERNEL, NULL) : module_take(function->module);
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,

@@ -1,16 +1,12 @@
 /*
  * The simulated driver: capture and graphs.  May use: the simulated device.
  *
- * A graph is a list of operations, done in the order they were added.  Memory
- * of a graph has its address from the moment its node is made; the memory
- * behind it comes and goes with the launches, as on a real driver.
+ * A graph is a list of operations, done in the order they were added.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/driver.h"
-
-#define GRAPH_PAGE (2u << 20)
 
 struct CUgraphNode_st {
     enum magic magic;
@@ -32,15 +28,6 @@ struct CUgraphExec_st {
     struct CUgraphNode_st *nodes;
     size_t count;
 };
-
-/* Addresses that graphs own. */
-struct owned {
-    uint64_t address, bytes, pages;
-    unsigned device;
-    bool backed;
-    struct owned *next;
-};
-static struct owned *all_owned; /* under driver_lock */
 
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static struct capture *under_way[64]; /* under driver_lock */
@@ -81,94 +68,31 @@ CUresult driver_graph_add(CUgraph graph, CUgraphNode *node, CUgraphNodeType type
     return node_add(graph, node, &fresh);
 }
 
-/* Memory of graphs. */
-
-static struct owned *owned_at(uint64_t address)
-{
-    for (struct owned *o = all_owned; o; o = o->next)
-        if (o->address == address)
-            return o;
-    return NULL;
-}
-
-static CUresult back(struct owned *o) /* the lock is held */
-{
-    uint64_t handle;
-    if (o->backed)
-        return CUDA_SUCCESS;
-    CUresult result = sim_create(driver.sim, o->device, o->pages, &handle);
-    if (result)
-        return result;
-    result = sim_map(driver.sim, o->address, o->pages, 0, handle);
-    if (!result)
-        result = sim_allow(driver.sim, o->address, o->pages, true);
-    sim_drop(driver.sim, handle);
-    if (result)
-        return result;
-    o->backed = true;
-    driver.graph_used[o->device] += o->pages;
-    if (driver.graph_used[o->device] > driver.graph_used_high[o->device])
-        driver.graph_used_high[o->device] = driver.graph_used[o->device];
-    return CUDA_SUCCESS;
-}
-
-static CUresult unback(struct owned *o)
-{
-    if (!o->backed)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sim_unmap(driver.sim, o->address, o->pages);
-    if (!result) {
-        o->backed = false;
-        driver.graph_used[o->device] -= o->pages;
-    }
-    return result;
-}
+/* Nodes of memory. */
 
 CUresult driver_graph_alloc(CUgraph graph, CUgraphNode *node, size_t bytes, unsigned device, CUdeviceptr *address)
 {
     if (bytes == 0 || bytes > SIZE_MAX / 2)
         return CUDA_ERROR_INVALID_VALUE;
-    struct owned *o = calloc(1, sizeof *o);
-    if (!o)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    o->bytes = bytes;
-    o->pages = (bytes + GRAPH_PAGE - 1) / GRAPH_PAGE * GRAPH_PAGE;
-    o->device = device;
-    CUresult result = sim_reserve(driver.sim, o->pages, 0, 0, &o->address);
-    struct CUgraphNode_st fresh = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .device = device,
-        .memory = {.bytesize = bytes, .dptr = o->address, .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)device}}}};
-    if (!result)
-        result = node_add(graph, node, &fresh);
-    if (result) {
-        free(o);
+    uint64_t at = 0;
+    CUresult result = driver_owned_new(bytes, device, &at);
+    if (result)
         return result;
-    }
-    driver_lock();
-    o->next = all_owned;
-    all_owned = o;
-    driver_unlock();
-    *address = o->address;
-    return CUDA_SUCCESS;
+    struct CUgraphNode_st fresh = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .device = device,
+        .memory = {.bytesize = bytes, .dptr = at, .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)device}}}};
+    result = node_add(graph, node, &fresh);
+    if (result)
+        driver_owned_drop(at);
+    else
+        *address = at;
+    return result;
 }
 
 CUresult driver_graph_free(CUgraph graph, CUgraphNode *node, CUdeviceptr address)
 {
     struct CUgraphNode_st fresh = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .memory = {.dptr = address}};
-    driver_lock();
-    bool known = owned_at(address) != NULL;
-    driver_unlock();
-    return known ? node_add(graph, node, &fresh) : CUDA_ERROR_INVALID_VALUE;
-}
-
-bool driver_graph_release(CUdeviceptr address, CUresult *result)
-{
-    driver_lock();
-    struct owned *o = all_owned ? owned_at(address) : NULL;
-    if (o)
-        *result = unback(o);
-    driver_unlock();
-    return o != NULL;
+    return driver_owned_known(address) ? node_add(graph, node, &fresh) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Capture. */
@@ -372,6 +296,25 @@ CUresult driver_perform(const struct operation *o)
     return result;
 }
 
+static void perform_now(void *data)
+{
+    driver_perform(data);
+    free(data);
+}
+
+/* Where streams stand still, copies and fills wait as well; what is wrong with them is then nobody's to learn. */
+static CUresult operate_later(CUstream stream, const struct operation *operation)
+{
+    struct operation *copy = malloc(sizeof *copy);
+    if (!copy)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *copy = *operation;
+    CUresult result = sim_stream_call(stream->work, perform_now, copy);
+    if (result)
+        free(copy);
+    return result;
+}
+
 CUresult driver_operate(CUstream stream, const struct operation *operation)
 {
     static const CUgraphNodeType types[] = {[OPERATION_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,
@@ -386,7 +329,7 @@ CUresult driver_operate(CUstream stream, const struct operation *operation)
         return driver_graph_add(graph, NULL, types[operation->kind], operation);
     if (operation->kind == OPERATION_CALL)
         return sim_stream_call(s->work, operation->call, operation->data);
-    return driver_perform(operation);
+    return sim_settings(driver.sim)->manual ? operate_later(s, operation) : driver_perform(operation);
 }
 
 /* Graphs. */
@@ -548,6 +491,41 @@ CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *fa
     return cuGraphInstantiateWithFlags(exec, graph, 0);
 }
 
+CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters)
+{
+    if (!parameters)
+        return CUDA_ERROR_INVALID_VALUE;
+    parameters->hErrNode_out = NULL;
+    CUresult result = cuGraphInstantiateWithFlags(exec, graph, parameters->flags);
+    parameters->result_out = result != CUDA_SUCCESS;
+    return result;
+}
+
+/* Only the kinds of nodes that have no other way in. */
+CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+    const CUgraphEdgeData *edges, size_t dependency_count, CUgraphNodeParams *parameters)
+{
+    (void)edges;
+    if (!parameters)
+        return CUDA_ERROR_INVALID_VALUE;
+    switch (parameters->type) {
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        return cuGraphAddMemAllocNode(node, graph, dependencies, dependency_count, &parameters->alloc);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        return cuGraphAddMemFreeNode(node, graph, dependencies, dependency_count, parameters->freed);
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+        return cuGraphAddEmptyNode(node, graph, dependencies, dependency_count);
+    default:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+
+CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t dependency_count,
+    CUgraphNodeParams *parameters)
+{
+    return cuGraphAddNode_v2(node, graph, dependencies, NULL, dependency_count, parameters);
+}
+
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
     ENTER(cuGraphExecDestroy, NEED_INIT);
@@ -561,18 +539,10 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 
 static CUresult launch_node(CUstream s, const struct CUgraphNode_st *node)
 {
-    CUresult result = CUDA_SUCCESS;
     switch (node->type) {
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        driver_lock();
-        struct owned *o = owned_at(node->memory.dptr);
-        if (!o)
-            result = CUDA_ERROR_INVALID_VALUE;
-        else
-            result = node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? back(o) : unback(o);
-        driver_unlock();
-        return result;
+        return driver_owned_back(node->memory.dptr, node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC);
     case CU_GRAPH_NODE_TYPE_HOST:
         return sim_stream_call(s->work, node->operation.call, node->operation.data);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
@@ -602,39 +572,5 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
     ENTER(cuGraphUpload, NEED_CONTEXT);
     if (!exec || exec->magic != MAGIC_EXEC || !driver_stream(stream))
         return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGraphMemTrim(CUdevice device)
-{
-    ENTER(cuDeviceGraphMemTrim, NEED_INIT);
-    return driver_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
-{
-    ENTER(cuDeviceGetGraphMemAttribute, NEED_INIT);
-    if (!driver_device(device))
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!value || (unsigned)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
-        return CUDA_ERROR_INVALID_VALUE;
-    driver_lock();
-    bool high = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
-    *(cuuint64_t *)value = high ? driver.graph_used_high[device] : driver.graph_used[device];
-    driver_unlock();
-    return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
-{
-    ENTER(cuDeviceSetGraphMemAttribute, NEED_INIT);
-    if (!driver_device(device))
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!value || *(cuuint64_t *)value != 0 || (attribute != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH &&
-                                                   attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
-        return CUDA_ERROR_INVALID_VALUE;
-    driver_lock();
-    driver.graph_used_high[device] = driver.graph_used[device];
-    driver_unlock();
     return CUDA_SUCCESS;
 }

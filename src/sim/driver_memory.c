@@ -85,7 +85,8 @@ CUresult cuMemFree_v2(CUdeviceptr address)
     switch (range.kind) {
     case SIM_PLAIN:
     case SIM_PITCHED:
-    case SIM_MANAGED:
+    case SIM_MANAGED: /* after all work that could use it */
+        driver_finish(range.device);
         return sim_release(driver.sim, address);
     case SIM_ASYNC: /* as a synchronisation of all streams, then a free */
         driver_finish(range.device);

@@ -74,6 +74,7 @@ static CUresult start(void)
     struct sim_config config = {0};
     struct error err = {0};
     const char *events = secure_getenv("CUDAMEM_SIM_EVENTS"), *context = secure_getenv("CUDAMEM_SIM_CONTEXT");
+    const char *module = secure_getenv("CUDAMEM_SIM_MODULE");
     const char *fork = secure_getenv("CUDAMEM_SIM_FORK"), *faults = secure_getenv("CUDAMEM_SIM_FAULTS");
     int status = sim_config_devices(&config, secure_getenv("CUDAMEM_SIM"), &err);
     config.manual = events && strcmp(events, "manual") == 0;
@@ -82,6 +83,8 @@ static CUresult start(void)
         status = error_set(&err, STATUS_USAGE, "CUDAMEM_SIM_EVENTS is \"%s\", not manual or auto", events);
     if (!status && context && *context)
         status = size_parse(context, &config.context_bytes, &err);
+    if (!status && module && *module)
+        status = size_parse(module, &driver.module_bytes, &err);
     if (!status && config.devices == 0)
         return CUDA_ERROR_NO_DEVICE;
     if (!status && !driver.sim)

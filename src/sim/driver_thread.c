@@ -329,6 +329,11 @@ CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned in
     return cuEventRecordWithFlags(event, own(stream), flags);
 }
 
+CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters)
+{
+    return cuGraphInstantiateWithParams(exec, graph, parameters);
+}
+
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
 {
     return cuGraphLaunch(exec, own(stream));

@@ -22,21 +22,23 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* The places of all entries; NULL with *status 0 if they are in order as they are, or cannot be ordered. */
-static struct place *find_places(const struct snapshot *snapshot, int *status)
+static struct place *find_places(const struct snapshot *snapshot, bool by_process, int *status)
 {
     const struct entries *entries = &snapshot->entries;
-    struct table latest = {0}; /* device -> its latest entry so far */
+    struct table latest = {0}; /* device or process -> its latest entry so far */
     struct place *places = malloc((entries->count + 1) * sizeof(*places));
     bool ordered = true, possible = true;
     *status = places ? STATUS_OK : STATUS_NO_MEMORY;
     for (size_t i = 0; i < entries->count && !*status && possible; i++) {
-        uint32_t *slot = i < NONE32 ? table_at(&latest, entries->device[i], NONE32) : NULL;
-        possible = !(entries->flags[i] & ENTRY_NO_TIME);
+        uint32_t trace = !by_process ? entries->device[i] : entries->process ? entries->process[i] : 0;
+        uint32_t *slot = i < NONE32 ? table_at(&latest, trace, NONE32) : NULL;
+        bool has_time = !(entries->flags[i] & ENTRY_NO_TIME);
+        possible = has_time || by_process;
         if (!slot) {
             *status = STATUS_NO_MEMORY;
             break;
         }
-        places[i] = (struct place){entries->time[i], i};
+        places[i] = (struct place){has_time ? entries->time[i] : INT64_MIN, i};
         if (*slot != NONE32 && places[*slot].time > places[i].time)
             places[i].time = places[*slot].time;
         *slot = (uint32_t)i;
@@ -67,28 +69,38 @@ static int move_odds(struct snapshot *snapshot, const uint64_t *moved)
     return status;
 }
 
-int snapshot_order_by_time(struct snapshot *snapshot)
+static int order(struct snapshot *snapshot, bool by_process)
 {
     int status;
-    if (snapshot->has_raw || snapshot->trace_count < 2)
-        return STATUS_OK; /* an object graph names entries by number */
     size_t count = snapshot->entries.count;
-    struct place *places = find_places(snapshot, &status);
+    struct place *places = find_places(snapshot, by_process, &status);
     if (!places)
         return status;
     qsort(places, count, sizeof(*places), compare_places);
-    uint64_t *order = malloc(count * sizeof(*order)), *moved = malloc(count * sizeof(*moved));
-    status = order && moved ? STATUS_OK : STATUS_NO_MEMORY;
+    uint64_t *rows = malloc(count * sizeof(*rows)), *moved = malloc(count * sizeof(*moved));
+    status = rows && moved ? STATUS_OK : STATUS_NO_MEMORY;
     for (size_t i = 0; i < count && !status; i++) {
-        order[i] = places[i].entry;
+        rows[i] = places[i].entry;
         moved[places[i].entry] = i;
     }
     free(places);
     if (!status)
-        status = entries_permute(&snapshot->entries, order);
+        status = entries_permute(&snapshot->entries, rows);
     if (!status)
         status = move_odds(snapshot, moved);
-    free(order);
+    free(rows);
     free(moved);
     return status;
+}
+
+int snapshot_order_by_time(struct snapshot *snapshot)
+{
+    if (snapshot->has_raw || snapshot->trace_count < 2)
+        return STATUS_OK; /* an object graph names entries by number */
+    return order(snapshot, false);
+}
+
+int snapshot_order_processes(struct snapshot *snapshot)
+{
+    return order(snapshot, true);
 }

@@ -78,6 +78,8 @@ enum entry_flag {
     ENTRY_NO_TIME = 4,
     ENTRY_FAILED = 8, /* a correcting entry: this free was reported failed by the driver and undone */
     ENTRY_BAD = 16,   /* a field has a value that makes no sense; left out of sums */
+    ENTRY_OUTSIDE = 32, /* of memory beside a framework's allocator whose blocks are known; an oom: the driver refused, and
+                           what became of it that allocator tells itself.  No part of its numbers */
 };
 
 struct entries {
@@ -150,6 +152,7 @@ struct segment {
     uint16_t shape;
     bool is_large;        /* pool class, not size */
     bool is_expandable;
+    bool is_outside;      /* beside a framework's allocator whose blocks are known */
     uint8_t kind;         /* enum memory_kind */
 };
 
@@ -186,6 +189,8 @@ struct process {
     bool incomplete;             /* the recording itself says that something is missing */
     uint64_t lost_stacks;        /* entries without a stack because a table was full */
     uint64_t lost_state;         /* live allocations that the state table had no room for */
+    uint64_t unrecorded;         /* events while recording was paused, or from before it was begun anew: what lived is
+                                    known, what came and went between is not */
     int64_t clock_realtime;      /* microseconds since the epoch ... */
     int64_t clock_monotonic;     /* ... when the monotonic clock stood here */
 };
@@ -196,6 +201,9 @@ struct device {
     uint8_t uuid[16];
     bool has_uuid;
     uint64_t total, free_at_end; /* 0 where not known */
+    bool has_sample;             /* free_at_end was seen, and when it was: */
+    uint64_t known_bytes;        /* what this process was known to have taken */
+    uint64_t pool_bytes;         /* what the driver's pools held beyond what they had handed out */
     uint64_t max_entries;        /* the ring's capacity, 0 where not known */
     uint64_t lost_entries;       /* overwritten in the ring */
     bool has_stats, stats_exact; /* stats_exact false: peaks and sums are lower bounds */
@@ -206,6 +214,8 @@ struct device {
 struct annotation {
     uint32_t name;               /* string object */
     int64_t time;
+    uint32_t thread;             /* the system's number; 0: of all threads, or not known */
+    uint32_t later;              /* entries of its process and of the same microsecond that came before it */
     uint16_t device, process;
     uint16_t shape;
     uint8_t stage;               /* 0 START, 1 END, 2 a mark of our own, 3 other (odd value) */
@@ -346,6 +356,9 @@ int entries_permute(struct entries *entries, const uint64_t *order);
  * Nothing happens to entries without times.  Readers call it once, before they hand a snapshot out. */
 int snapshot_order_by_time(struct snapshot *snapshot);
 
+/* The same for entries of several processes: each one's keep their order; one without a time stays with the one before. */
+int snapshot_order_processes(struct snapshot *snapshot);
+
 int state_add_segment(struct state *state, const struct segment *segment); /* its blocks follow */
 int state_add_block(struct state *state, const struct block *block);       /* to the last segment */
 void state_free(struct state *state);
@@ -375,6 +388,17 @@ bool snapshot_dict_get(const struct snapshot *snapshot, value dict, const char *
 
 /* A setting's content by key; false if there is none. */
 bool snapshot_get_setting(const struct snapshot *snapshot, const char *key, value *content);
+
+/* Settings in which processes differ stand in a dict of each: under this key.  The setting of one process: its own, else
+ * the common one. */
+#define SNAPSHOT_PROCESS_KEY 32
+void snapshot_process_key(size_t process, char key[SNAPSHOT_PROCESS_KEY]);
+size_t snapshot_setting_process(const struct snapshot *snapshot, const char *key); /* SIZE_MAX: no such key */
+/* Our own caching allocator served the process's memory: all that it did is in the entries and numbers. */
+bool snapshot_is_cached(const struct snapshot *snapshot, size_t process);
+/* The entries of the process say what was asked for, of which stream and pool, and when frees ended. */
+bool snapshot_tells_requests(const struct snapshot *snapshot, size_t process);
+bool snapshot_process_setting(const struct snapshot *snapshot, size_t process, const char *key, value *content);
 
 static inline uint32_t snapshot_context_stack(const struct snapshot *snapshot, uint32_t context)
 {

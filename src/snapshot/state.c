@@ -149,7 +149,8 @@ struct piece state_piece_of_segment(const struct undo *undo, uint32_t index, uin
                           .kind = segment->kind,
                           .is_large = segment->is_large,
                           .class_known = true,
-                          .is_expandable = segment->is_expandable};
+                          .is_expandable = segment->is_expandable,
+                          .is_outside = segment->is_outside};
 }
 
 static struct piece piece_of_block(const struct block *block, uint32_t space)
@@ -245,7 +246,8 @@ static int restore_segment(struct undo *undo, const struct life *life)
                           .stream = undo->snapshot->streams[entries->stream[life->first]],
                           .end_segment = NONE32,
                           .kind = entries->kind ? entries->kind[life->first] : MEMORY_PLAIN,
-                          .class_known = true};
+                          .class_known = true,
+                          .is_outside = entries->flags[life->first] & ENTRY_OUTSIDE};
     piece.is_large = piece.size > (undo->spaces[life->space].implied ? SMALL_SIZE : SMALL_BUFFER);
     return state_add_piece(&undo->segments, &piece);
 }

@@ -205,7 +205,8 @@ static int add_segment(struct undo *undo, const struct piece *piece, struct stat
                               .context = piece->context, .pool = piece->pool, .kind = piece->kind,
                               .process = undo->spaces[piece->space].process,
                               .device = undo->spaces[piece->space].device,
-                              .is_large = piece->is_large, .is_expandable = piece->is_expandable};
+                              .is_large = piece->is_large, .is_expandable = piece->is_expandable,
+                              .is_outside = piece->is_outside};
     return state_add_segment(result, &segment);
 }
 

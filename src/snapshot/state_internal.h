@@ -35,7 +35,7 @@ struct piece {
     uint8_t kind;
     uint8_t state;        /* of a block */
     bool is_guess;        /* size or class was not told */
-    bool requested_unknown, before, is_large, class_known, is_expandable;
+    bool requested_unknown, before, is_large, class_known, is_expandable, is_outside;
 };
 
 struct pieces {

@@ -133,7 +133,8 @@ static struct piece piece_of_range(const struct undo *undo, const struct range_o
                           .kind = entries->kind ? entries->kind[range->entry] : MEMORY_VIRTUAL,
                           .is_large = implied ? size > SMALL_SIZE : size % LARGE_BUFFER == 0,
                           .class_known = implied,
-                          .is_expandable = !implied};
+                          .is_expandable = !implied,
+                          .is_outside = entries->flags[range->entry] & ENTRY_OUTSIDE};
 }
 
 /* Painted cells that an unmap took later; cells of one operation that touch are one piece. */

@@ -8,9 +8,14 @@
 #include "symbol/perf_map.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+
+#define ROOM (1u << 20) /* bytes of stack: libdw keeps tables there of more than 100 KiB */
 
 struct wanted {
     uint32_t module; /* the first with the same file; NONE32: none */
@@ -325,6 +330,40 @@ static int rebuild_stacks(struct symbolizer *s)
     return status;
 }
 
+struct naming {
+    struct symbolizer *symbolizer;
+    int status;
+};
+
+static void *name_in_thread(void *argument)
+{
+    struct naming *naming = argument;
+    naming->status = name_all(naming->symbolizer);
+    return NULL;
+}
+
+/* Where the main stack may not grow to what libdw takes, another one is used. */
+static int name_with_room(struct symbolizer *s)
+{
+    struct naming naming = {s, 0};
+    struct rlimit limit;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= ROOM || pthread_attr_init(&attributes))
+        return name_all(s);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool made = !pthread_attr_setstacksize(&attributes, ROOM) &&
+                !pthread_create(&thread, &attributes, name_in_thread, &naming);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (!made)
+        return name_all(s);
+    pthread_join(thread, NULL);
+    return naming.status;
+}
+
 int symbolize_snapshot(struct snapshot *snapshot, const struct symbolize_options *options, struct error *err)
 {
     struct symbolizer s = {.snapshot = snapshot, .options = options};
@@ -337,7 +376,7 @@ int symbolize_snapshot(struct snapshot *snapshot, const struct symbolize_options
             status = 0;
     }
     if (!status)
-        status = name_all(&s);
+        status = name_with_room(&s);
     if (!status && s.inlined_count)
         status = rebuild_stacks(&s);
     perf_map_close(&s.perf);

@@ -40,7 +40,7 @@ static void sizes_have_lower_bounds_and_a_cap(void **state)
     refused("max_split_size_mb:19", "at least the large segment's 20 MiB", "'19' at character 19");
     assert_true(taken("max_split_size_mb:99999999999999").max_split_size == UINT64_MAX - (MIB - 1));
     assert_true(taken("max_split_size_mb:-1").max_split_size == UINT64_MAX - (MIB - 1));
-    refused("max_split_size_mb:99999999999999999999", "whole number", "character 19");
+    refused("max_split_size_mb:99999999999999999999", "64 bits", "character 19");
     assert_int_equal(taken("max_non_split_rounding_mb:20").max_non_split_rounding, 20 * MIB);
     refused("max_non_split_rounding_mb:19", "at least the large segment's 20 MiB", "character 27");
     assert_int_equal(taken("large_segment_size_mb:11").large_segment_size, 11 * MIB);
@@ -62,7 +62,7 @@ static void fractions_lie_in_their_ranges(void **state)
     refused("garbage_collection_threshold:-0.5", "both excluded", "character 30");
     refused("garbage_collection_threshold:nan", "both excluded", "character 30");
     refused("garbage_collection_threshold:half", "a number is needed", "'half' at character 30");
-    refused("garbage_collection_threshold:1e-999", "a number is needed", "character 30");
+    refused("garbage_collection_threshold:1e-999", "a number that a double holds is needed", "character 30");
     assert_true(taken("per_process_memory_fraction:0").per_process_memory_fraction == 0);
     assert_true(taken("per_process_memory_fraction:1").per_process_memory_fraction == 1);
     assert_true(taken("per_process_memory_fraction:0.25").per_process_memory_fraction == 0.25);

@@ -1,8 +1,9 @@
 """What the recorder saw inside PyTorch against PyTorch's own recorder in the same process.
 
-usage: inside.py OURS.pickle THEIRS.pickle [frames]
+usage: inside.py OURS.pickle THEIRS.pickle [frames|history]
 OURS is our recording written as a pickle.  Prints what agrees; exit status 1 if anything differs.  With `frames`, the
-Python frames, too: at least 99 of 100 entries must have the same.
+Python frames, too: at least 99 of 100 entries must have the same.  With `history`, OURS was recorded with --torch-history:
+every entry of theirs must be there as it is.
 """
 import pickle
 import sys
@@ -42,7 +43,28 @@ def rounded(size):
     return max((size + 511) // 512 * 512, 512)
 
 
+def compare_histories(ours, theirs):
+    """Every entry of PyTorch, in order, beside those of others.  It computes times anew for each snapshot."""
+    keys = ("action", "addr", "device_free", "size", "stream")
+    wanted = theirs["device_traces"][0]
+    entries = iter(ours["device_traces"][0])
+    missing, others = 0, 0
+    for entry in wanted:
+        for mine in entries:
+            if abs(mine["time_us"] - entry["time_us"]) < 1000 and all(
+                    mine.get(key) == entry.get(key) for key in keys) and list(map(place_of, mine.get("frames", []))) == list(
+                    map(place_of, entry.get("frames", []))):
+                break
+            others += 1
+        else:
+            missing += 1
+    print(f"history: {len(wanted)} entries of PyTorch, {missing} not in ours, {others} of others between them")
+    return missing
+
+
 ours, theirs = load(sys.argv[1]), load(sys.argv[2])
+if "history" in sys.argv:
+    sys.exit(compare_histories(ours, theirs) != 0)
 mine, other = calls_of(ours), calls_of(theirs)
 mine_blocks = [entry for entry in mine if entry["action"] != "oom"]
 other_blocks = [entry for entry in other if entry["action"] != "oom"]

@@ -1,15 +1,18 @@
 """A replay's predictions beside real runs: predict.py CUDAMEM NAME SETTINGS... compares NAME.pickle replayed under each of
-the settings with NAME.N.stats.json, N = 1, 2, ...; prints a line each and exits 1 if a peak is off by more than 0.5%.
+the settings (or NAME.bin, if file=bin stands first) with NAME.N.stats.json, N = 1, 2, ...; prints a line each and exits 1 if a peak is off by more than 0.5%.
 """
 import json
 import subprocess
 import sys
 
 cudamem, name, confs = sys.argv[1], sys.argv[2], sys.argv[3:]
+file = f"{name}.pickle"
+if confs and confs[0].startswith("file="):
+    file = f"{name}.{confs.pop(0)[5:]}"
 limit = []
 if confs and confs[0].startswith("limit="):
     limit = ["--memory-limit", confs.pop(0)[6:]]
-command = [cudamem, "replay", "--json", *limit, f"{name}.pickle"] + [word for conf in confs for word in ("--conf", conf)]
+command = [cudamem, "replay", "--json", *limit, file] + [word for conf in confs for word in ("--conf", conf)]
 rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["results"]
 wrong = 0
 for number, row in enumerate(rows, 1):

@@ -37,7 +37,7 @@ def prepare(folder, environment):
             subprocess.run(["gzip", "-dc", os.path.join(data, source + ".pickle.gz")], stdout=file, check=True)
         done = run(f"cudamem convert --to bin {name}.pickle -o {name}.bin", folder, environment)
         assert done.returncode == 0, done.stderr
-    for name in ("app", "example"):
+    for name in ("app", "example", "programs/torchrun"):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\nexit 0\n")
         os.chmod(os.path.join(folder, name), 0o755)
@@ -60,6 +60,8 @@ def main():
         prepare(folder, environment)
         for place, line in command_lines():
             if not re.search(r"\bcudamem\b", line) and not line.startswith("mkdir"):
+                continue
+            if "cudamem ctl " in line:  # needs a program that runs; test/record talks to some
                 continue
             count += 1
             done = run(line, folder, environment)

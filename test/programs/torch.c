@@ -54,6 +54,18 @@ static void map_page(CUdeviceptr address)
     CHECK(cu.cuMemRelease(page));
 }
 
+/* Two streams in turn; frees are of the stream that the block was taken for. */
+static NOINLINE void use_streams(void)
+{
+    CUdeviceptr small = take(2 * MIB);
+    block_taken(small, 512, 0);
+    torch_use_stream(77);
+    block_taken(small + 512, 1024, 0);
+    block_given(small, 512);
+    torch_use_stream(0);
+    block_given(small + 512, 1024);
+}
+
 /* A segment that grows: three pages under one block, and a fourth whose only block begins in the third; two go. */
 static NOINLINE void expand(void)
 {
@@ -123,6 +135,10 @@ int main(int argc, char **argv)
         ask_too_much();
     else if (strcmp(what, "loop") == 0)
         loop(argc > 2 ? strtoull(argv[2], NULL, 10) : 10);
+    else if (strcmp(what, "streams") == 0)
+        use_streams();
+    else if (strcmp(what, "full") == 0)
+        train(), ask_too_much();
     else if (strcmp(what, "fork") == 0)
         fork_with_blocks();
     else

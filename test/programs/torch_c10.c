@@ -22,3 +22,21 @@ struct torch_reports torch_reported(void)
 {
     return reports;
 }
+
+/* PyTorch's own look-up of the thread's current stream. */
+static _Thread_local long long current;
+
+void torch_use_stream(long long stream)
+{
+    current = stream;
+}
+
+struct torch_stream current_stream(int8_t device)
+{
+    return (struct torch_stream){{1, device}, current * 2};
+}
+
+void *stream_handle(const struct torch_stream *stream)
+{
+    return (void *)(intptr_t)(stream->id / 2);
+}

@@ -16,6 +16,14 @@ void report_memory(void *address, int64_t size, size_t allocated, size_t reserve
 void report_oom(int64_t size, size_t allocated, size_t reserved, struct torch_device device)
     __asm__("_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE");
 
+struct torch_stream { /* c10::cuda::CUDAStream */
+    struct torch_device device;
+    int64_t id;
+};
+struct torch_stream current_stream(int8_t device) __asm__("_ZN3c104cuda20getCurrentCUDAStreamEa");
+void *stream_handle(const struct torch_stream *stream) __asm__("_ZNK3c104cuda10CUDAStream6streamEv");
+void torch_use_stream(long long stream); /* what current_stream() leads to, in this thread */
+
 struct torch_reports {
     unsigned taken, given, refused;
     long long bytes, last;

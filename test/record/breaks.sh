@@ -174,6 +174,52 @@ programs_that_cannot_be_injected_are_told() {
     contains "line" "$(cat record.err)" "./dynamic cannot be recorded: it runs with more rights than its user"
 }
 
+# Not by the program itself, nor where a part of it is recorded.
+a_program_that_clears_the_preload_is_told() {
+    need_python
+    python=$(python3 -c 'import sys; print(sys.executable)')
+    cat >driver.py <<'END'
+import ctypes, time
+ctypes.CDLL("libcuda.so.1").cuInit(0)
+end = time.time() + 10
+while time.time() < end:
+    time.sleep(0.05)
+    try:
+        if open("looked").read():
+            break
+    except OSError:
+        pass
+END
+    for way in "exec env -u LD_PRELOAD '$python' driver.py" "env -u LD_PRELOAD '$python' driver.py; exit 6"; do
+        rm -f looked
+        (sleep 1; echo yes >looked) &
+        record sh -c "$way"
+        case $way in *6) expect "status" "$status" 6 ;; *) expect "status" "$status" 0 ;; esac
+        contains "line" "$(cat record.err)" "has the CUDA driver and not the recorder: something on its way clears LD_PRELOAD"
+        wait
+    done
+    echo yes >looked
+    record "$python" driver.py
+    lacks "line of one that keeps it" "$(cat record.err)" "clears LD_PRELOAD"
+    nothing_left
+}
+
+# The folder for ring files may be named by hand.
+a_read_only_folder_for_rings_is_told() {
+    mkdir -m 700 fixed
+    mount -t tmpfs -o ro,size=1m,mode=700 tmpfs fixed 2>/dev/null || skip "no mount here"
+    plain "$PROGRAMS/loop" 3
+    "$CUDAMEM" record --sim --env | sed '/^[A-Z_0-9]*=/s/^/export /' >env.sh
+    (. ./env.sh && CUDAMEM_RING_FOLDER=$work/fixed "$PROGRAMS/loop" 3) >record.out 2>told.err
+    status=$?
+    cmp -s plain.out record.out || fail "it prints something else"
+    TMPDIR=$work/fixed record -o other.bin "$PROGRAMS/loop" 3
+    umount fixed
+    expect "status" "$status" 0
+    expect "the promised line" "$(grep -c 'nothing is recorded: .*Read-only file system' told.err)" 1
+    expect "events in another place" "$(events other.bin | tr , '\n' | grep -c .)" 6
+}
+
 every_exit_status_passes() {
     for code in 0 1 2 125 126 127 128 137 255; do
         record --stacks none sh -c "exit $code"

@@ -98,6 +98,7 @@ case_35_two_recorders_nested() {
     cmp -s plain.out record.out || fail "it prints something else"
     expect "events of the inner one" "$(events inner.bin)" "$three_events"
     expect "events of the outer one" "$(events outer.bin)" ""
+    expect "its line" "$(grep -c 'this is itself being recorded: the events of .*driver_dlsym go to' record.err)" 1
 }
 
 case_35_two_copies_of_the_recorder_at_once() {

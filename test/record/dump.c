@@ -6,6 +6,7 @@
  *   entry ACTION SIZE device=D stream=S kind=K call=C flags=F address=A stack=inner;...;outer
  *   live SIZE device=D kind=K stack=...
  *   block SIZE at=OFFSET state=S requested=?|known before=0|1 stack=...
+ *   annotation START|END|MARK NAME thread=own|all entry=N    (N: how many entries came before it)
  *   faults allocs=N segments=N overlaps=N outside=N inexact=N     (with "faults": of the states at all moments)
  */
 #include "format/format.h"
@@ -68,6 +69,18 @@ static void print_blocks(const struct snapshot *snapshot, const struct segment *
     }
 }
 
+static void print_annotation(const struct snapshot *snapshot, const struct annotation *annotation)
+{
+    static const char *const stages[] = {"START", "END", "MARK", "OTHER"};
+    const struct entries *entries = &snapshot->entries;
+    size_t before = 0;
+    while (before < entries->count && entries->time[before] < annotation->time)
+        before++;
+    printf("annotation %s %s thread=%s entry=%zu\n", stages[annotation->stage],
+           snapshot_object_text(snapshot, annotation->name, NULL), annotation->thread ? "own" : "all",
+           before + annotation->later);
+}
+
 /* Every moment's state, made from the end and the entries: how often those disagree. */
 static int print_faults(const struct snapshot *snapshot)
 {
@@ -124,6 +137,8 @@ int main(int argc, char **argv)
         print_stack(snapshot, segment->context);
         print_blocks(snapshot, segment);
     }
+    for (size_t i = 0; i < snapshot->annotation_count; i++)
+        print_annotation(snapshot, &snapshot->annotations[i]);
     int status = argc == 3 ? print_faults(snapshot) : EXIT_SUCCESS;
     snapshot_free(snapshot);
     return status;

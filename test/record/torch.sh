@@ -36,8 +36,8 @@ free_completed 20971520"
     expect "segments" "$(events | tr ',' '\n' | grep segment | tr '\n' ',')" "segment_alloc 2097152,segment_alloc 3145728,segment_alloc 1000,segment_alloc 20971520,segment_free 3145728,segment_alloc 20971520,segment_free 20971520,"
     expect "state" "$(blocks)" "[2097152 -1024 512 -2095616 [1000 1000! [20971520 -4194304 2097152 -14680064"
     expect "stacks of blocks" "$(dump | grep '^entry alloc' | grep -c 'stack=block_taken;train;main')" 5
-    contains "numbers" "$(dump)" "peak=44041192 current=23069672 "
-    contains "blocks' numbers" "$(dump)" " allocated=23070184,2098664 "
+    contains "numbers" "$(dump)" "peak=44040192 current=23068672 "
+    contains "blocks' numbers" "$(dump)" " allocated=23069184,2097664 "
     no_faults
 }
 
@@ -50,11 +50,25 @@ free_requested 4194304,free_completed 4194304,segment_unmap 2097152,segment_unma
     no_faults
 }
 
-a_refusal_is_one_entry() {
+streams_are_those_of_the_thread() {
+    same "$PROGRAMS/torch" streams
+    expect "streams" "$(dump | awk '/^entry (alloc|free_requested)/ { print $2, $3, $0 }' |
+        sed 's/ entry.* stream=\([^ ]*\).*/ \1/')" "alloc 512 0
+alloc 1024 77
+free_requested 512 0
+free_requested 1024 77"
+}
+
+refusals_of_the_driver_are_steps_to_the_allocators_own() {
     same "$PROGRAMS/torch" oom
-    expect "events" "$(events)" "oom 1099511627776,oom 3584"
+    expect "events" "$(events)" "oom 1099511627776,oom 1099511627776,oom 3584"
     expect "what the real function was told" "$(grep '^reported' record.out)" "reported: 0 0 2 0 0"
     contains "count" "$(dump)" "ooms=2 "
+    "$CUDAMEM" convert --to json -o out.json snapshot.bin || fail "convert"
+    expect "entries outside" "$(grep -o '"outside"' out.json | wc -l | tr -d ' ')" 1
+    "$CUDAMEM" info snapshot.bin@oom2 >info.out || fail "there is no second one"
+    "$CUDAMEM" info snapshot.bin@oom3 >info.out 2>&1 && fail "there is a third one"
+    return 0
 }
 
 blocks_that_the_ring_forgot_left_their_mark() {

@@ -433,6 +433,68 @@ TEST(graphs_repeat_what_was_captured)
     IS(D(cuGraphDestroy)(graph), 0);
 }
 
+static uint64_t graph_memory(CUgraphMem_attribute attribute)
+{
+    cuuint64_t bytes = UINT64_MAX;
+    IS(D(cuDeviceGetGraphMemAttribute)(0, attribute, &bytes), 0);
+    return bytes;
+}
+
+TEST(memory_of_graphs_stays_reserved_until_it_is_trimmed)
+{
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode made, freed;
+    size_t before, after, total;
+    CUgraphNodeParams parameters = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
+    parameters.alloc = (CUDA_MEM_ALLOC_NODE_PARAMS){.bytesize = 3 * MIB, .poolProps = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}}};
+    begin();
+    IS(D(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING), 0);
+    IS(D(cuMemGetInfo_v2)(&before, &total), 0);
+    IS(D(cuGraphCreate)(&graph, 0), 0);
+    IS(D(cuGraphAddNode_v2)(&made, graph, NULL, NULL, 0, &parameters), 0);
+    CUgraphNodeParams release = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .freed = parameters.alloc.dptr};
+    IS(D(cuGraphAddNode)(&freed, graph, &made, 1, &release), 0);
+    CUDA_GRAPH_INSTANTIATE_PARAMS how = {0};
+    IS(D(cuGraphInstantiateWithParams)(&exec, graph, &how), 0);
+    DEMAND(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) == 0);
+    IS(D(cuGraphLaunch)(exec, stream), 0);
+    IS(D(cuGraphLaunch)(exec, stream), 0); /* the same memory again */
+    DEMAND(graph_memory(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) == 0);
+    DEMAND(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) == 4 * MIB);
+    IS(D(cuGraphExecDestroy)(exec), 0);
+    IS(D(cuGraphDestroy)(graph), 0);
+    IS(D(cuMemGetInfo_v2)(&after, &total), 0);
+    DEMAND(before - after == 4 * MIB);
+    IS(D(cuDeviceGraphMemTrim)(0), 0);
+    DEMAND(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) == 0);
+    DEMAND(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) == 4 * MIB);
+    IS(D(cuMemGetInfo_v2)(&after, &total), 0);
+    DEMAND(before == after);
+}
+
+TEST(modules_take_what_they_are_told_to, "CUDAMEM_SIM", "1:64MiB", "CUDAMEM_SIM_MODULE", "8MiB", )
+{
+    CUmodule module, parts;
+    CUlibrary loaded;
+    size_t before, after, total;
+    begin();
+    IS(D(cuMemGetInfo_v2)(&before, &total), 0);
+    IS(D(cuModuleLoadData)(&module, "code"), 0);
+    IS(D(cuLibraryLoadData)(&loaded, "code", NULL, NULL, 0, NULL, NULL, 0), 0);
+    IS(D(cuMemGetInfo_v2)(&after, &total), 0);
+    DEMAND(before - after == 8 * MIB); /* the library is loaded when something of it is asked for */
+    IS(D(cuLibraryGetModule)(&parts, loaded), 0);
+    IS(D(cuMemGetInfo_v2)(&after, &total), 0);
+    DEMAND(before - after == 16 * MIB);
+    IS(D(cuLibraryUnload)(loaded), 0);
+    IS(D(cuModuleUnload)(module), 0);
+    IS(D(cuMemGetInfo_v2)(&after, &total), 0);
+    DEMAND(before == after);
+}
+
 TEST(pointers_say_what_they_are)
 {
     CUcontext context = begin(), of;
@@ -623,6 +685,8 @@ int main(void)
         cmocka_unit_test(the_thread_s_own_stream_is_another),
         cmocka_unit_test(capture_forbids_what_a_real_one_forbids),
         cmocka_unit_test(graphs_repeat_what_was_captured),
+        cmocka_unit_test(memory_of_graphs_stays_reserved_until_it_is_trimmed),
+        cmocka_unit_test(modules_take_what_they_are_told_to),
         cmocka_unit_test(pointers_say_what_they_are),
         cmocka_unit_test(copies_of_rectangles_boxes_and_arrays_are_exact),
         cmocka_unit_test(external_memory_is_mapped),

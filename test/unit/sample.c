@@ -113,7 +113,7 @@ static void sample_facts(struct snapshot *s)
         .host = sample_content(s, "node7"), .arguments = STRING_NONE, .boot_id = sample_content(s, "b-o-o-t"),
         .driver = sample_content(s, "580.1"), .rank = 3, .start_time = 1, .end_time = 1700000000000000,
         .exit_status = -1, .implied_blocks = true, .lost_stacks = 9, .lost_state = UINT64_MAX,
-        .clock_realtime = 1700000000000000, .clock_monotonic = 123456};
+        .unrecorded = UINT64_MAX - 1, .clock_realtime = 1700000000000000, .clock_monotonic = 123456};
     struct process second = {.pid = 1, .program = STRING_NONE, .host = STRING_NONE, .boot_id = STRING_NONE,
                              .driver = STRING_NONE, .arguments = sample_content(s, "\xff\xfe"), .rank = -1,
                              .incomplete = true};

@@ -116,6 +116,7 @@ static void every_field_survives(void **state)
         assert_true(x->rank == y->rank && x->start_time == y->start_time && x->end_time == y->end_time);
         assert_true(x->exit_status == y->exit_status && x->implied_blocks == y->implied_blocks);
         assert_true(x->incomplete == y->incomplete && x->lost_stacks == y->lost_stacks);
+        assert_true(x->unrecorded == y->unrecorded);
         assert_true(x->lost_state == y->lost_state && x->clock_realtime == y->clock_realtime);
         assert_true(x->clock_monotonic == y->clock_monotonic);
     }

@@ -31,17 +31,23 @@ static const struct file {
 };
 #define FILES (sizeof(files) / sizeof(files[0]))
 
-static struct snapshot *load_from(const char *name, uint64_t first)
+static struct snapshot *load_part(const char *name, uint64_t first, uint64_t last)
 {
     struct format_options options = FORMAT_OPTIONS_ALL;
     char path[600];
     struct snapshot *snapshot;
     struct error err;
     options.first_entry = first;
+    options.last_entry = last;
     snprintf(path, sizeof(path), "%s/%s.pickle.gz", TEST_DATA, name);
     if (format_read(path, &options, &snapshot, &err))
         fail_msg("%s: %s", path, err.message);
     return snapshot;
+}
+
+static struct snapshot *load_from(const char *name, uint64_t first)
+{
+    return load_part(name, first, UINT64_MAX);
 }
 
 static struct replay_result run(const struct snapshot *snapshot, const struct replay_options *options)
@@ -260,6 +266,140 @@ static void a_request_that_failed_is_no_memory_in_use(void **state)
     snapshot_free(snapshot);
 }
 
+static const uint64_t moments[] = {97, 500, 3000, 3846, 6000};
+#define MOMENTS (sizeof(moments) / sizeof(moments[0]))
+
+static void all_numbers_of_a_moment_are_those_of_a_recording_that_ends_there(void **state)
+{
+    (void)state;
+    struct snapshot *whole = load_from("frag", 0);
+    for (size_t i = 0; i < MOMENTS; i++) {
+        struct replay_options options = {.moment = moments[i], .limit = REPLAY_NO_LIMIT};
+        struct snapshot *part = load_part("frag", 0, moments[i]);
+        struct replay_result there = run(whole, &options), alone = run(part, &options);
+        assert_int_equal(there.rounding_waste, alone.rounding_waste);
+        assert_int_equal(there.fragmentation_waste, alone.fragmentation_waste);
+        assert_int_equal(there.ooms, alone.ooms);
+        assert_int_equal(there.ooms > 0, moments[i] > 3845);
+        assert_int_equal(there.first_oom, alone.first_oom);
+        assert_memory_equal(&there.stats, &alone.stats, sizeof(alone.stats));
+        snapshot_free(part);
+    }
+    snapshot_free(whole);
+}
+
+/* Of a recording that was cut at a moment the sizes of blocks are not known until it is replayed. */
+static void an_end_that_was_rebuilt_is_mended_by_the_replay(void **state)
+{
+    (void)state;
+    struct error err;
+    size_t guessed_wrong = 0;
+    for (size_t i = 0; i < MOMENTS; i++) {
+        struct replay_options options = {.moment = moments[i], .limit = REPLAY_NO_LIMIT};
+        struct snapshot *part = load_part("frag", 0, moments[i]);
+        struct replay_result result = run(part, &options);
+        assert_true(result.exact && result.rebuilt_end);
+        part->end.exact = true; /* as if it were known: now it counts */
+        guessed_wrong += !run(part, &options).exact;
+        part->end.exact = false;
+        assert_int_equal(replay_mend_end(part, &err), 0);
+        assert_true(part->end.exact && snapshot_is_valid(part, &err));
+        result = run(part, &options);
+        assert_true(result.exact && !result.rebuilt_end);
+        snapshot_free(part);
+    }
+    assert_true(guessed_wrong > 0);
+}
+
+/* The same process wrote both files. */
+static void a_mended_end_is_what_was_there_at_the_moment(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {{"leak_before", "leak_after"}, {"expandable_mid", "expandable"}};
+    struct error err;
+    for (size_t i = 0; i < 2; i++) {
+        struct snapshot *early = load_from(pairs[i][0], 0), *part = load_part(pairs[i][1], 0, early->entries.count);
+        part->end.exact = false; /* nothing had to be guessed here: all of it once more */
+        for (size_t b = 0; b < part->end.block_count; b++)
+            part->end.blocks[b].size ^= part->end.blocks[b].state == BLOCK_ACTIVE_ALLOCATED ? 512 : 0;
+        assert_int_equal(replay_mend_end(part, &err), 0);
+        assert_true(part->end.exact);
+        assert_int_equal(part->end.segment_count, early->end.segment_count);
+        assert_int_equal(part->end.block_count, early->end.block_count);
+        uint64_t sums[2] = {0};
+        for (size_t b = 0; b < part->end.block_count; b++) {
+            sums[0] += part->end.blocks[b].size * (part->end.blocks[b].address ^ part->end.blocks[b].state);
+            sums[1] += early->end.blocks[b].size * (early->end.blocks[b].address ^ early->end.blocks[b].state);
+        }
+        assert_int_equal(sums[0], sums[1]);
+        snapshot_free(part);
+        snapshot_free(early);
+    }
+}
+
+static void a_rebuilt_end_still_refutes(void **state)
+{
+    (void)state;
+    struct replay_options options = {.moment = 3000, .limit = REPLAY_NO_LIMIT};
+    struct snapshot *part = load_part("frag", 0, 3000);
+    struct block *block = part->end.blocks;
+    while (block->state != BLOCK_ACTIVE_ALLOCATED)
+        block++;
+    block->requested++;
+    assert_false(run(part, &options).exact);
+    block->requested--;
+    part->end.segments[3].stream++;
+    assert_false(run(part, &options).exact);
+    part->end.segments[3].stream--;
+    assert_true(run(part, &options).exact);
+    snapshot_free(part);
+}
+
+static void a_limit_that_the_recording_refutes_is_left_out_of_account(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = load_from("frag", 0);
+    struct replay_options options = {.limit = UINT64_C(1) << 30};
+    struct statistics refuted = {0}, told = {0};
+    struct error err;
+    assert_int_equal(replay_statistics(&options, snapshot, snapshot->entries.count, &refuted, &err), 0);
+    options.limit = FRAG_LIMIT;
+    assert_int_equal(replay_statistics(&options, snapshot, snapshot->entries.count, &told, &err), 0);
+    assert_true(refuted.refutes_limit);
+    assert_false(told.refutes_limit);
+    assert_memory_equal(&refuted.values, &told.values, sizeof(told.values));
+    assert_int_equal(refuted.bounds.num_alloc_retries, STATISTICS_AT_LEAST);
+    assert_int_equal(told.bounds.num_alloc_retries, STATISTICS_EXACT);
+    snapshot_free(snapshot);
+}
+
+static void what_is_said_of_pools_that_nothing_went_to_is_named(void **state)
+{
+    (void)state;
+    static const struct replay_pool_option pools[] = {{.first = 7, .second = 9, .no_split = true}, {.first = 0, .second = 1}};
+    static const struct replay_scope_option scopes[] = {{.first = 7, .second = 8, .from = 6, .to = 6}};
+    struct snapshot *snapshot = load_from("mempool", 0);
+    struct replay_options options = {.moment = snapshot->entries.count, .limit = REPLAY_NO_LIMIT, .pools = pools,
+                                     .pool_count = 2, .scopes = scopes, .scope_count = 1};
+    assert_int_not_equal(snapshot->entries.action[scopes[0].from], ACTION_ALLOC);
+    struct replay_result result = run(snapshot, &options);
+    assert_string_equal(result.idle, "--pool 7:9, --scope 7:8");
+    options.pool_count = options.scope_count = 0;
+    assert_string_equal(run(snapshot, &options).idle, "");
+    snapshot_free(snapshot);
+}
+
+static void collections_without_a_limit_ask_for_it(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = load_from("frag_conf", 0);
+    struct replay_options options = {.moment = snapshot->entries.count, .limit = REPLAY_NO_LIMIT};
+    assert_true(run(snapshot, &options).lacks_limit);
+    options.limit = FRAG_LIMIT;
+    assert_false(run(snapshot, &options).lacks_limit);
+    snapshot_free(snapshot);
+}
+
 static void a_memory_fraction_in_the_settings_is_a_limit(void **state)
 {
     (void)state;
@@ -459,6 +599,13 @@ int main(void)
         cmocka_unit_test(statistics_of_a_moment_are_those_of_a_shorter_recording),
         cmocka_unit_test(without_its_segments_a_recording_is_replayed_from_the_rebuilt_state),
         cmocka_unit_test(a_request_that_failed_is_no_memory_in_use),
+        cmocka_unit_test(all_numbers_of_a_moment_are_those_of_a_recording_that_ends_there),
+        cmocka_unit_test(an_end_that_was_rebuilt_is_mended_by_the_replay),
+        cmocka_unit_test(a_mended_end_is_what_was_there_at_the_moment),
+        cmocka_unit_test(a_rebuilt_end_still_refutes),
+        cmocka_unit_test(a_limit_that_the_recording_refutes_is_left_out_of_account),
+        cmocka_unit_test(what_is_said_of_pools_that_nothing_went_to_is_named),
+        cmocka_unit_test(collections_without_a_limit_ask_for_it),
         cmocka_unit_test(a_memory_fraction_in_the_settings_is_a_limit),
         cmocka_unit_test(numbers_are_of_the_whole_recording_where_following_it_ends),
         cmocka_unit_test(what_a_trace_leaves_open_of_a_pool_is_ambiguous_until_told),

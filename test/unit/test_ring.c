@@ -42,7 +42,7 @@ static void layout_keeps_its_sizes(void **state)
     assert_int_equal(sizeof(struct ring_live), 72);
     assert_int_equal(sizeof(struct ring_node), 16);
     assert_int_equal(sizeof(struct ring_module), 80);
-    assert_int_equal(sizeof(struct ring_device), 1024);
+    assert_int_equal(sizeof(struct ring_device), 1536);
     assert_int_equal(sizeof(struct ring_header) % 64, 0);
     assert_int_equal(offsetof(struct ring_header, lock) % 64, 0);
     assert_int_equal(ring_slots_for(1000), 1024);
@@ -85,7 +85,7 @@ static void record_a_few(void *context)
     event.result = 2;
     recorder_event(&event);
     put_free(BASE);
-    recorder_device_free(0, UINT64_C(70) << 30);
+    recorder_device_free(0, UINT64_C(70) << 30, 3 << 20);
     recorder_finish();
 }
 

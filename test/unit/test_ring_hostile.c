@@ -1,8 +1,30 @@
 /* Ring files that lie: read whole or refused with a sentence, never a crash (the sanitizers' build runs this, too). */
 #include "ring_support.h"
 
+#include "record/internal.h"
+
 static unsigned char *original;
 static size_t original_size;
+
+/* Frames of Python as their recorder leaves them: three functions, and stacks of up to four frames for the events. */
+static void add_python(void)
+{
+    static const char text[] = "f" "a.py" "\xd8\0\0\xe0\4\0\0";
+    int64_t at = ring_table_add(RING_STRINGS, text, sizeof(text));
+    for (uint32_t i = 0; i < 3; i++) {
+        struct ring_code code = {(uint64_t)at, (uint64_t)at + 1, (uint64_t)at + 5, 1, 4, 7, (int32_t)i * 10};
+        ring_table_add(RING_CODES, &code, 1);
+    }
+    for (uint32_t i = 0; i < 20; i++) {
+        struct ring_python_node node = {i % 4 ? RING_STACK_FIRST + i - 1 : RING_STACK_EMPTY, i % 3, (int32_t)(i % 5) * 2 - 2,
+                                        i % 2 ? RING_PYTHON_ENTRY : 0};
+        ring_table_add(RING_PYTHON_NODES, &node, 1);
+    }
+    for (uint32_t i = 0; i < 50; i++)
+        recorder.rings[0][i].python_stack = RING_STACK_FIRST + i % 20;
+    recorder.header->python_version = 0x030c00f0;
+    recorder.header->python_state = RING_PYTHON_RECORDED;
+}
 
 static void record_some(void *context)
 {
@@ -16,6 +38,19 @@ static void record_some(void *context)
         if (i % 3 == 0)
             put_free(event.address);
     }
+    for (uint64_t i = 0; i < 4; i++) {
+        struct record_event event = event_of(RECORD_SEGMENT_ALLOC, (UINT64_C(1) << 56) + i * (2 << 20), 4096 + i);
+        event.unmapped = true;
+        recorder_event(&event);
+    }
+    for (uint64_t i = 0; i < 6; i++) {
+        recorder_annotate(RECORD_RANGE_PUSH, (uint32_t)i % 2, 0, "a range", 7);
+        recorder_annotate(RECORD_RANGE_START, 0, i + 1, "another", 7);
+        recorder_annotate(RECORD_INSTANT, 0, 0, "", 0);
+        recorder_annotate(RECORD_RANGE_END, 0, i + 1, NULL, 0);
+        recorder_annotate(RECORD_RANGE_POP, (uint32_t)i % 2, 0, NULL, 0);
+    }
+    add_python();
     recorder_finish();
 }
 
@@ -114,6 +149,9 @@ static void every_byte_of_header_devices_and_tables_may_be_flipped(void **state)
     const struct ring_device *device = (const void *)(original + header->devices);
     assert_true(flip_range(fd, device->ring, device->ring + header->slots * sizeof(struct ring_slot), 5) > 0);
     flip_range(fd, header->live[0], header->live[0] + (size_t)RING_LIVE_FIRST * 80, 613);
+    assert_int_equal(header->annotation_head, 30);
+    size_t used = header->annotations + header->annotation_head * sizeof(struct ring_annotation);
+    assert_true(flip_range(fd, header->annotations, used, 1) > 5);
     for (int table = 0; table < RING_TABLES; table++) {
         size_t at = header->tables[table].chunks[0];
         flip_range(fd, at, at + header->tables[table].count * header->tables[table].element, 7);
@@ -156,7 +194,7 @@ static void refusals_say_what_is_wrong(void **state)
     patch(&newer, sizeof(newer), offsetof(struct ring_header, major));
     assert_true(try_to_read(&err));
     assert_int_equal(err.status, STATUS_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "version 2.0"));
+    assert_non_null(strstr(err.message, "version 3.0"));
     uint64_t huge = UINT64_C(1) << 63;
     patch(&huge, sizeof(huge), offsetof(struct ring_header, slots));
     assert_true(try_to_read(&err));
@@ -177,6 +215,19 @@ static void refusals_say_what_is_wrong(void **state)
     patch(&self, sizeof(self), header->tables[RING_NODES].chunks[0]);
     assert_true(try_to_read(&err));
     assert_non_null(strstr(err.message, "not linked"));
+    patch(&self, sizeof(self), header->tables[RING_PYTHON_NODES].chunks[0]);
+    assert_true(try_to_read(&err));
+    assert_non_null(strstr(err.message, "Python stack (number 2) that is not linked"));
+    uint32_t many = 1000000;
+    patch(&many, sizeof(many), header->tables[RING_PYTHON_NODES].chunks[0] + offsetof(struct ring_python_node, code));
+    assert_true(try_to_read(&err));
+    assert_non_null(strstr(err.message, "of no function"));
+    patch(&many, sizeof(many), header->tables[RING_CODES].chunks[0] + offsetof(struct ring_code, lines_length));
+    assert_true(try_to_read(&err));
+    assert_non_null(strstr(err.message, "Python function (number 0)"));
+    patch(&huge, sizeof(huge), offsetof(struct ring_header, tables) + RING_CODES * sizeof(struct ring_table));
+    assert_true(try_to_read(&err));
+    assert_non_null(strstr(err.message, "Python's functions"));
     unlink(damaged_path());
 }
 

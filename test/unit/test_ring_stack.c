@@ -262,6 +262,42 @@ static void library_at_the_place_of_another_is_not_mistaken_for_it(void **state)
     each_file(remove_file, NULL);
 }
 
+#if defined(__x86_64__)
+static void record_through_different_stacks(void *context)
+{
+    (void)context;
+    bool same_place;
+    start(0, 64);
+    for (int i = 0; i < 6; i++) {
+        call_through(i % 2 ? "frameless" : "framed", &same_place);
+        recorder_modules_changed();
+    }
+    if (!same_place)
+        _exit(77);
+}
+
+static void library_at_the_place_of_another_is_unwound_by_its_own_rules(void **state)
+{
+    (void)state;
+    int status = in_child(record_through_different_stacks, NULL);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        print_message("the loader put the libraries at different places\n");
+    else
+        assert_int_equal(status, 0);
+    struct snapshot *snapshot = read_ring(only_file());
+    assert_int_equal(snapshot->entries.count, 6);
+    for (size_t i = 0; i < 6; i++) {
+        const char *path = module_of(snapshot, frame_of(snapshot, i, 3));
+        assert_non_null(strstr(path, i % 2 ? "libring_frameless.so" : "libring_framed.so"));
+        assert_non_null(strstr(module_of(snapshot, frame_of(snapshot, i, 4)), "test_ring_stack"));
+        assert_int_equal(depth_of(snapshot, i), depth_of(snapshot, 0));
+    }
+    snapshot_free(snapshot);
+    each_file(remove_file, NULL);
+}
+#endif
+
 static void record_past_blind(void *context)
 {
     (void)context;
@@ -337,6 +373,9 @@ int main(void)
         cmocka_unit_test(threads_have_their_own_stacks_and_numbers),
         cmocka_unit_test(threads_come_and_go),
         cmocka_unit_test(library_at_the_place_of_another_is_not_mistaken_for_it),
+#if defined(__x86_64__)
+        cmocka_unit_test(library_at_the_place_of_another_is_unwound_by_its_own_rules),
+#endif
         cmocka_unit_test(library_without_unwind_tables_ends_the_stack_but_not_the_recording),
         cmocka_unit_test(events_in_signal_handlers_never_hang_and_are_recorded_or_counted),
     };

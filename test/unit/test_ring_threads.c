@@ -8,6 +8,17 @@
 
 static unsigned finished;
 
+/* Ranges that open and close between the events, with names that are new now and then. */
+static void annotate_some(uint64_t i)
+{
+    char name[32];
+    int length = snprintf(name, sizeof(name), "range %u", (unsigned)i / 50);
+    if (i % 4 == 0)
+        recorder_annotate(RECORD_RANGE_PUSH, 0, 0, name, (size_t)length);
+    else if (i % 4 == 2)
+        recorder_annotate(RECORD_RANGE_POP, 0, 0, NULL, 0);
+}
+
 static void *hammer(void *argument)
 {
     uint64_t base = BASE + ((uint64_t)(uintptr_t)argument << 32);
@@ -15,6 +26,7 @@ static void *hammer(void *argument)
         struct record_event event = event_of(RECORD_SEGMENT_ALLOC, base + i % 64 * 4096, 4096 + i % 2 * (2 << 20));
         event.device = i % 8 == 7 ? 1 : 0;
         event.pool = i % 16 == 3 ? 0x1234 : 0;
+        annotate_some(i);
         recorder_event(&event);
         uint64_t size = 0;
         uint16_t device = 0;
@@ -23,7 +35,7 @@ static void *hammer(void *argument)
         if (i % 64 < 60)
             put_free(event.address);
         else
-            put_free(event.address), recorder_device_free(0, i);
+            put_free(event.address), recorder_device_free(0, i, 0);
     }
     put_alloc(base + (1 << 30), 4096);
     __atomic_fetch_add(&finished, 1, __ATOMIC_ACQ_REL);
@@ -74,6 +86,7 @@ static void threads_lose_nothing_and_statistics_are_exact(void **state)
             events += snapshot->devices[i].lost_entries;
         assert_int_equal(events + snapshot->entries.count, THREADS * (2 * ROUNDS + 1));
         assert_int_equal(snapshot->entries.count, 2000);
+        assert_int_equal(snapshot->annotation_count, THREADS * ROUNDS / 2);
         snapshot_free(snapshot);
     }
 }

@@ -435,8 +435,8 @@ static void the_name_tells_the_device(void **unused)
     assert_int_equal(rmm_device_of_name("x.csv.device1"), 0);
     assert_int_equal(rmm_device_of_name("x.csv.dev1a"), 0);
     assert_int_equal(rmm_device_of_name("dev1"), 0);
-    assert_int_equal(rmm_device_of_name("x.csv.dev65537"), 0);
-    assert_int_equal(rmm_device_of_name("x.csv.dev99999999999999999999"), 0);
+    assert_int_equal(rmm_device_of_name("x.csv.dev65537"), UINT16_MAX); /* no device: it is not read */
+    assert_int_equal(rmm_device_of_name("x.csv.dev99999999999999999999"), UINT16_MAX);
 }
 
 static void a_header_alone_is_a_log_of_nothing(void **unused)
@@ -449,6 +449,18 @@ static void a_header_alone_is_a_log_of_nothing(void **unused)
     assert_int_equal(snapshot->device_count, 1);
     assert_int_equal(snapshot->devices[0].ordinal, 2);
     assert_true(snapshot->devices[0].stats_exact);
+    snapshot_free(snapshot);
+}
+
+static void a_name_of_no_device_is_refused(void **unused)
+{
+    struct snapshot *snapshot;
+    struct error err = {0};
+    (void)unused;
+    assert_int_equal(read_text(HEADER, rmm_device_of_name("x.csv.dev99999999999"), &snapshot, &err), STATUS_INPUT);
+    assert_null(snapshot);
+    assert_non_null(strstr(err.message, ".dev"));
+    assert_int_equal(read_text(HEADER, rmm_device_of_name("x.csv.dev65534"), &snapshot, &err), 0);
     snapshot_free(snapshot);
 }
 
@@ -471,6 +483,7 @@ int main(void)
         cmocka_unit_test(peaks_of_bytes_and_counts),
         cmocka_unit_test(what_lives_at_the_end),
         cmocka_unit_test(the_name_tells_the_device),
+        cmocka_unit_test(a_name_of_no_device_is_refused),
         cmocka_unit_test(a_header_alone_is_a_log_of_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

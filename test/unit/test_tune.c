@@ -369,6 +369,64 @@ static void settings_that_the_allocator_refuses_are_refused(void **state)
     snapshot_free(snapshot);
 }
 
+/* What is advised does not depend on what was asked, and what was advised fits when it is asked for. */
+static void a_limit_that_can_be_met_is_the_same_whatever_was_asked(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = load("frag");
+    struct tune_result one, other, met;
+    tune(snapshot, UINT64_C(1) << 30, 2, &one);
+    tune(snapshot, UINT64_C(3400) << 20, 2, &other);
+    assert_int_equal(one.least_limit, other.least_limit);
+    assert_string_equal(one.least_limit_conf, other.least_limit_conf);
+    assert_int_equal(one.least_peak, other.least_peak);
+    assert_string_equal(one.least_conf, other.least_conf);
+    tune(snapshot, one.least_limit, 2, &met);
+    assert_true(met.fits);
+    tune_free(&one);
+    tune_free(&other);
+    tune_free(&met);
+    snapshot_free(snapshot);
+}
+
+static void what_failed_when_it_was_recorded_counts_among_what_has_to_fit(void **state)
+{
+    (void)state;
+    const uint64_t gib = UINT64_C(1) << 30;
+    for (int large = 0; large < 2; large++) {
+        struct snapshot *snapshot = snapshot_new(SOURCE_TORCH);
+        struct tune_result result;
+        add_entry(snapshot, ACTION_SEGMENT_ALLOC, 0x7f0000000000, 2 << 20);
+        add_entry(snapshot, ACTION_ALLOC, 0x7f0000000000, 4096);
+        add_entry(snapshot, ACTION_OOM, 1 << 30, (large ? 1000 : 80) * gib);
+        tune(snapshot, 2 * gib, 2, &result);
+        assert_false(result.fits);
+        if (large) { /* the device has not that much */
+            assert_null(result.least_conf);
+            assert_null(result.least_limit_conf);
+        } else {
+            assert_true(result.least_peak >= 80 * gib && result.least_limit >= 80 * gib);
+            assert_int_equal(replay(snapshot, result.least_limit_conf, result.least_limit).ooms, 0);
+        }
+        tune_free(&result);
+        snapshot_free(snapshot);
+    }
+}
+
+static void what_was_recorded_stands_beside_what_is_predicted_of_the_same_settings(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = load("frag");
+    struct tune_result result;
+    tune(snapshot, REPLAY_NO_LIMIT, 2, &result);
+    assert_true(result.recorded.exact);
+    assert_int_equal(result.recorded.ooms, result.recorded_ooms);
+    assert_int_equal(peak_of(&result.recorded), 4502585344);
+    assert_true(peak_of(&result.baseline.replay) > peak_of(&result.recorded)); /* its limit is not told */
+    tune_free(&result);
+    snapshot_free(snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +439,9 @@ int main(void)
         cmocka_unit_test(the_number_of_threads_changes_nothing),
         cmocka_unit_test(under_a_limit_the_best_fits_at_the_smallest_cost),
         cmocka_unit_test(what_fits_nowhere_is_told_with_a_limit_that_can_be_met),
+        cmocka_unit_test(a_limit_that_can_be_met_is_the_same_whatever_was_asked),
+        cmocka_unit_test(what_failed_when_it_was_recorded_counts_among_what_has_to_fit),
+        cmocka_unit_test(what_was_recorded_stands_beside_what_is_predicted_of_the_same_settings),
         cmocka_unit_test(a_segment_that_was_carved_up_needs_other_settings),
         cmocka_unit_test(where_nothing_can_be_saved_nothing_is_recommended),
         cmocka_unit_test(a_trace_without_requests_is_refused),

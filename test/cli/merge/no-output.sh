@@ -1,0 +1,2 @@
+gzip -dc "$DATA/train.pickle.gz" >train.pickle
+cudamem merge train.pickle
