@@ -146,7 +146,6 @@ static int add(struct build *build, const struct ring_annotation *from, size_t n
 {
     static const uint8_t stages[] = {[RING_RANGE_PUSH] = 0, [RING_RANGE_POP] = 1, [RING_RANGE_START] = 0,
                                      [RING_RANGE_END] = 1, [RING_INSTANT] = 2};
-    const struct entries *entries = &build->snapshot->entries;
     uint64_t ticks = from->ticks;
     if (next < build->reader->event_count && ticks > build->reader->events[next].slot.ticks)
         ticks = build->reader->events[next].slot.ticks;
@@ -163,13 +162,7 @@ static int add(struct build *build, const struct ring_annotation *from, size_t n
         if (!status && annotation.stage == 0)
             status = begin_range(build, from, annotation.name);
     }
-    if (entries->count && annotation.time < entries->time[entries->count - 1])
-        annotation.time = entries->time[entries->count - 1];
-    for (size_t i = entries->count; i-- > 0 && entries->time[i] == annotation.time;)
-        annotation.later++;
-    if (!status && snapshot_add_annotation(build->snapshot, &annotation) == NONE32)
-        status = error_no_memory(build->reader->err);
-    return status;
+    return status ? status : ring_add_annotation(build, &annotation);
 }
 
 /* What was overwritten in the ring, or found no place. */

@@ -34,6 +34,8 @@ struct build {
     uint32_t *calls;
     struct ring_marks marks;
     struct ring_ranges ranges;
+    size_t timed, same_time; /* entries looked at; the first of them with the last one's time */
+    uint64_t line_bytes;     /* of Python's line tables that were walked over */
 };
 
 /* The snapshot's context of a stack, and its pool of a handle (NONE32: no memory). */
@@ -56,6 +58,9 @@ int64_t ring_build_time(const struct build *build, uint64_t ticks);
 int ring_marks_begin(struct build *build);
 int ring_marks_until(struct build *build, const struct ring_event *event);
 void ring_marks_free(struct build *build);
+
+/* One of either: behind the entries that there are. */
+int ring_add_annotation(struct build *build, struct annotation *annotation);
 
 /* The same for what the program named itself. */
 int ring_annotations_until(struct build *build, const struct ring_event *event);

@@ -35,21 +35,30 @@ void ring_marks_free(struct build *build)
     free(build->marks.items);
 }
 
-/* Entries may have the mark's own microsecond: how many of them came before it is told. */
+/* Entries may have its own microsecond: how many of them came before it is told. */
+int ring_add_annotation(struct build *build, struct annotation *annotation)
+{
+    const struct entries *entries = &build->snapshot->entries;
+    for (; build->timed < entries->count; build->timed++)
+        if (!build->timed || entries->time[build->timed] != entries->time[build->timed - 1])
+            build->same_time = build->timed;
+    if (entries->count && annotation->time <= entries->time[entries->count - 1]) {
+        annotation->time = entries->time[entries->count - 1];
+        annotation->later = (uint32_t)(entries->count - build->same_time);
+    }
+    bool failed = snapshot_add_annotation(build->snapshot, annotation) == NONE32;
+    return failed ? error_no_memory(build->reader->err) : STATUS_OK;
+}
+
 static int add_mark(struct build *build, const struct ring_mark *mark)
 {
     struct snapshot *snapshot = build->snapshot;
-    const struct entries *entries = &snapshot->entries;
     size_t length = strnlen(mark->name, sizeof(mark->name));
     struct annotation annotation = {.time = ring_build_time(build, mark->ticks), .shape = SHAPE_OURS, .stage = 2};
     annotation.name = snapshot_shared_string(snapshot, mark->name, length);
     if (annotation.name == STRING_NONE)
         return error_no_memory(build->reader->err);
-    if (entries->count && annotation.time < entries->time[entries->count - 1])
-        annotation.time = entries->time[entries->count - 1];
-    for (size_t i = entries->count; i-- > 0 && entries->time[i] == annotation.time;)
-        annotation.later++;
-    return snapshot_add_annotation(snapshot, &annotation) == NONE32 ? error_no_memory(build->reader->err) : STATUS_OK;
+    return ring_add_annotation(build, &annotation);
 }
 
 int ring_marks_until(struct build *build, const struct ring_event *event)

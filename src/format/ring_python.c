@@ -20,6 +20,8 @@ static uint32_t text_of(struct build *build, uint64_t offset, uint32_t length)
     return snapshot_shared_string(build->snapshot, build->reader->strings + offset, length);
 }
 
+#define LINE_BYTES (UINT64_C(4) << 30) /* of line tables in all, each of them once a place in its code: seconds */
+
 static int add_frame(struct build *build, const struct ring_python_node *node, uint32_t *frame)
 {
     const struct ring_reader *reader = build->reader;
@@ -28,6 +30,9 @@ static int add_frame(struct build *build, const struct ring_python_node *node, u
         !is_text(reader, code->lines, code->lines_length))
         return error_set(reader->err, STATUS_INPUT, "has a Python function (number %" PRIu32 ") that makes no sense",
                          node->code);
+    build->line_bytes += code->lines_length;
+    if (build->line_bytes > LINE_BYTES)
+        return error_set(reader->err, STATUS_INPUT, "has Python functions with too many lines");
     const unsigned char *lines = (const unsigned char *)reader->strings + code->lines;
     struct frame made = {.name = text_of(build, code->name, code->name_length),
                          .filename = text_of(build, code->file, code->file_length), .module = NONE32,
@@ -64,6 +69,8 @@ int ring_python_path(struct build *build, uint32_t node, size_t *depth)
             (*depth && node >= build->python_path[*depth - 1])) /* parents come first: no circles */
             return error_set(reader->err, STATUS_INPUT, "has a Python stack (number %" PRIu32 ") that is not linked",
                              node);
+        if (*depth >= RING_DEPTH_MAX)
+            return error_set(reader->err, STATUS_INPUT, "has a Python stack (number %" PRIu32 ") that is too deep", node);
         build->python_path[(*depth)++] = node;
     }
     return STATUS_OK;

@@ -312,11 +312,10 @@ static int read_events(struct ring_reader *reader)
 /* The extensions of one device, all chunks side by side; what is not there stays zero. */
 static int read_extensions(struct ring_reader *reader, uint16_t device, struct ring_extension **result)
 {
-    uint64_t a_chunk = reader->header.slots / RING_EXTENSION_CHUNKS;
-    *result = calloc(reader->header.slots, sizeof(**result));
+    uint64_t a_chunk = reader->header.slots / RING_EXTENSION_CHUNKS, used = used_slots(reader, device);
+    *result = calloc(used + 1, sizeof(**result));
     if (!*result)
         return error_no_memory(reader->err);
-    uint64_t used = used_slots(reader, device);
     for (size_t i = 0; i < RING_EXTENSION_CHUNKS && i * a_chunk < used; i++) {
         uint64_t offset = reader->devices[device].extensions[i];
         uint64_t count = used - i * a_chunk < a_chunk ? used - i * a_chunk : a_chunk;

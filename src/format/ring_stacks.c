@@ -82,6 +82,8 @@ static int native_path(struct build *build, uint32_t node, size_t *depth)
     for (*depth = 0; node >= RING_STACK_FIRST; node = reader->nodes[node - RING_STACK_FIRST].parent) {
         if (node - RING_STACK_FIRST >= reader->node_count || (*depth && node >= build->path[*depth - 1]))
             return error_set(reader->err, STATUS_INPUT, "has a stack (number %" PRIu32 ") that is not linked", node);
+        if (*depth >= RING_DEPTH_MAX)
+            return error_set(reader->err, STATUS_INPUT, "has a stack (number %" PRIu32 ") that is too deep", node);
         build->path[(*depth)++] = node;
     }
     return STATUS_OK;

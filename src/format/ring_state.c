@@ -148,13 +148,16 @@ static int event_makes(struct ring_reader *reader, uint32_t number)
     return item.key ? set_item(reader, &item) : STATUS_OK;
 }
 
-/* A free, or a correcting entry that takes one back.  An unmapping covers one mapping after the other. */
+/* A free, or a correcting entry that takes one back.  An unmapping covers one mapping after the other, each of which was
+ * there; one that failed gave back as many as the recorder remembers. */
 static void event_takes(struct ring_reader *reader, const struct ring_slot *slot, bool revive)
 {
     uint64_t key = key_of(slot), end = key + slot->size;
     bool is_range = slot->action == ACTION_SEGMENT_UNMAP && !(slot->flags & RING_SIZE_UNKNOWN);
     struct ring_item *item = key ? find_item(&reader->live, key) : NULL;
-    while (item && item->record.sequence < slot->sequence) {
+    for (uint32_t count = 0; item && item->record.sequence < slot->sequence && item->alive != revive; count++) {
+        if (revive && count == RING_REMOVED)
+            break;
         item->alive = revive;
         uint64_t next = item->key + item->record.size;
         if (!is_range || !item->record.size || next < item->key || next >= end)

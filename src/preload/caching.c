@@ -26,7 +26,7 @@ atomic_bool caching_exports, caching_peers;
 /* --- settings, start, forks --------------------------------------------------------------------------------------- */
 
 /* A child must not find a lock held by a thread that it does not have. */
-static bool fork_held;
+static __thread bool fork_held;
 
 static void before_fork(void)
 {

@@ -276,17 +276,19 @@ static bool collect(uint64_t address, uint16_t device, uint8_t kind, void *conte
 
 static void primary_is_gone(struct hook *hook, CUdevice device)
 {
-    struct batch batch;
+    struct batch batch = {.count = 0};
+    uint64_t first;
     caching_context_gone(hook, device);
     if (!hook->records || device < 0 || device > UINT16_MAX)
         return;
     do {
+        first = batch.addresses[0];
         batch.device = (uint16_t)device;
         batch.count = 0;
         recorder_each_segment(collect, &batch);
         for (unsigned i = 0; i < batch.count; i++)
             hook_gone(hook, batch.addresses[i]);
-    } while (batch.count == CONTEXT_BATCH);
+    } while (batch.count == CONTEXT_BATCH && batch.addresses[0] != first); /* the same again: events are turned away */
     graph_memory_device_is_gone(hook, (unsigned)device);
 }
 

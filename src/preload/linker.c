@@ -1,7 +1,9 @@
 /*
- * The dynamic linker as it is without us.  Uses the C library only.
+ * The dynamic linker as it is without us.  Uses base and the C library.
  */
 #include "preload/linker.h"
+
+#include "base/elf_symbols.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -158,69 +160,18 @@ struct definition_search {
     void *found;
 };
 
-struct symbol_table { /* of an object */
-    const ElfW(Sym) *symbols;
-    const char *strings;
-    const uint32_t *hashes; /* DT_GNU_HASH */
-};
-
-static bool find_table(const struct dl_phdr_info *info, struct symbol_table *table)
-{
-    const ElfW(Dyn) *item = NULL;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            item = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    for (; item && item->d_tag != DT_NULL; item++) {
-        const void *address = (const void *)item->d_un.d_ptr;
-        if (item->d_tag != DT_SYMTAB && item->d_tag != DT_STRTAB && item->d_tag != DT_GNU_HASH)
-            continue;
-        if (item->d_un.d_ptr < info->dlpi_addr) /* the vdso's are not relocated */
-            return false;
-        if (item->d_tag == DT_SYMTAB)
-            table->symbols = address;
-        else if (item->d_tag == DT_STRTAB)
-            table->strings = address;
-        else
-            table->hashes = address;
-    }
-    return table->symbols && table->strings && table->hashes;
-}
-
-/* Layout: bucket count, first hashed symbol, words of the filter, its shift; the filter; buckets; a hash a symbol,
- * whose lowest bit ends the bucket. */
-static const ElfW(Sym) *find_symbol(const struct symbol_table *table, const char *name)
-{
-    uint32_t hash = 5381;
-    for (const char *at = name; *at; at++)
-        hash = hash * 33 + (unsigned char)*at;
-    uint32_t bucket_count = table->hashes[0], first = table->hashes[1], filter = table->hashes[2];
-    const uint32_t *buckets = table->hashes + 4 + filter * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
-    const uint32_t *chain = buckets + bucket_count;
-    uint32_t i = bucket_count ? buckets[hash % bucket_count] : 0;
-    if (i < first || i == 0)
-        return NULL;
-    for (;; i++) {
-        const ElfW(Sym) *symbol = &table->symbols[i];
-        if ((chain[i - first] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
-            (symbol->st_info & 0xf) == STT_FUNC && strcmp(table->strings + symbol->st_name, name) == 0)
-            return symbol;
-        if (chain[i - first] & 1)
-            return NULL;
-    }
-}
-
 static int look_for_definition(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
     struct definition_search *search = context;
-    struct symbol_table table = {0};
+    struct elf_symbols table;
     if (info->dlpi_addr == linker_self->l_addr) {
         search->is_after = true;
         return 0;
     }
-    if (!search->is_after || !find_table(info, &table))
+    if (!search->is_after || !elf_symbols_of(info, &table))
         return 0;
-    const ElfW(Sym) *symbol = find_symbol(&table, search->name);
+    const ElfW(Sym) *symbol = elf_symbol(&table, search->name);
     search->found = symbol ? (void *)(info->dlpi_addr + symbol->st_value) : NULL;
     return symbol != NULL;
 }

@@ -199,6 +199,11 @@ static void tell_process_ranges(void)
     lock_release(&process_ranges.lock);
 }
 
+void annotate_forget_holder(void)
+{
+    lock_release(&process_ranges.lock);
+}
+
 /* Before the thread's first event in a file, or its first annotation. */
 void annotate_enter_thread(void)
 {

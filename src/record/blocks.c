@@ -6,6 +6,7 @@
 
 #include "base/memory_stats.h"
 
+#include <errno.h>
 #include <string.h>
 
 static const struct held_change held_none;
@@ -108,6 +109,7 @@ void recorder_allocator(uint16_t ordinal, const struct memory_stats *stats)
 {
     if (ordinal >= RING_DEVICES || !recorder.state || recorder_state() != RECORDER_READY || recorder_self.inside)
         return;
+    int error = errno;
     recorder_self.inside = 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     struct ring_allocator *numbers = allocator_of(ordinal);
@@ -118,4 +120,5 @@ void recorder_allocator(uint16_t ordinal, const struct memory_stats *stats)
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     recorder_self.inside = 0;
+    errno = error;
 }

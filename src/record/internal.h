@@ -22,11 +22,11 @@
 #include <x86intrin.h>
 #endif
 
-#define RECORDER_DEPTH_MAX 512u      /* frames kept at most */
+#define RECORDER_DEPTH_MAX RING_DEPTH_MAX /* frames kept at most */
 #define RECORDER_OWN_FRAMES 32u      /* looked through for record_event.skip */
 #define RECORDER_STACK_CACHE 2048u   /* stacks a thread remembers; a power of two */
 #define RECORDER_PYTHON_CACHE 1024u  /* frames of Python a thread remembers; a power of two */
-#define RECORDER_REMOVED 16u         /* freed records a thread remembers, for a free that fails */
+#define RECORDER_REMOVED RING_REMOVED /* freed records a thread remembers, for a free that fails */
 #define RECORDER_MAX_NODES (4u << 20)
 
 enum recorder_file_state { RECORDER_NONE, RECORDER_MAKING, RECORDER_READY, RECORDER_OFF };
@@ -157,8 +157,28 @@ void recorder_say(const char *what, const char *detail, int error); /* the one l
 /* freeze.c, signal.c */
 void recorder_freeze(uint32_t reason); /* enum ring_copy */
 void signal_keep(void);                /* the program may have set a handler of its own */
+void signal_forget_keeper(void);       /* a thread that a forked child does not have */
+
+/* open.c: what is missing on an event's way; false or NULL: there is no room. */
+#define RECORDER_AHEAD 4096u /* slots: 256 KiB */
+#define RECORDER_COLD __attribute__((cold, noinline))
+RECORDER_COLD bool recorder_open_file(unsigned device);
+RECORDER_COLD struct ring_slot *recorder_open_ring(unsigned device);
+RECORDER_COLD struct ring_extension *recorder_open_extensions(unsigned device, uint64_t chunk);
+RECORDER_COLD void recorder_touch_ahead(struct ring_slot *ring, uint64_t position);
 
 /* live.c */
+static inline bool live_is_block(uint8_t action)
+{
+    return action == RECORD_ALLOC || action == RECORD_FREE_REQUESTED || action == RECORD_FREE_COMPLETED;
+}
+
+static inline uint64_t live_key(uint64_t address, uint8_t action)
+{
+    address &= RING_LIVE_ADDRESS;
+    return address ? address | (live_is_block(action) ? RING_LIVE_BLOCK : 0) : 0;
+}
+
 struct live_place {
     uint32_t level;
     uint64_t index;
@@ -227,6 +247,7 @@ static inline void recorder_end_capture(struct recorder_thread_block *block)
 
 /* annotate.c */
 void annotate_enter_thread(void);  /* tells the file which ranges are open */
+void annotate_forget_holder(void); /* of its lock: a thread that a forked child does not have */
 
 /* Calls that may wait in the kernel are where a cancelled thread would leave, with our locks. */
 static inline int cancel_off(void)

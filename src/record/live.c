@@ -164,3 +164,41 @@ void recorder_each_segment(bool (*each)(uint64_t address, uint16_t device, uint8
         }
     }
 }
+
+/* What the wrappers ask: what starts at an address. */
+static bool find_at(uint64_t address, uint8_t action, struct ring_live *record, struct live_place *place)
+{
+    uint64_t key = live_key(address, action);
+    return recorder.state && recorder_state() == RECORDER_READY && key && live_find(key, record, place);
+}
+
+bool recorder_find_segment(uint64_t address, uint64_t *size, uint16_t *device, uint8_t *kind)
+{
+    struct ring_live record;
+    struct live_place place;
+    if (!find_at(address, RECORD_SEGMENT_ALLOC, &record, &place))
+        return false;
+    if (size)
+        *size = record.size;
+    if (device)
+        *device = record.device;
+    if (kind)
+        *kind = record.flags & RING_KIND_MASK;
+    return true;
+}
+
+bool recorder_find(uint64_t address, uint64_t *size, uint16_t *device)
+{
+    return recorder_find_segment(address, size, device, NULL);
+}
+
+bool recorder_find_block(uint64_t address, uint64_t *size, uint16_t *device)
+{
+    struct ring_live record;
+    struct live_place place;
+    if (!find_at(address, RECORD_ALLOC, &record, &place))
+        return false;
+    *size = record.size;
+    *device = record.device;
+    return true;
+}

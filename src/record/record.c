@@ -7,64 +7,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#define RING_AHEAD 4096u /* slots: 256 KiB */
 
 #define HOT __attribute__((hot))
-#define COLD __attribute__((cold, noinline))
 
 struct recorder recorder;
 
 #define self recorder_self
-
-/* The file is not there: make it, or wait for the thread that makes it.  False: no recording. */
-static COLD bool open_file(unsigned device)
-{
-    uint32_t state = RECORDER_NONE;
-    if (__atomic_compare_exchange_n(recorder.state, &state, RECORDER_MAKING, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE)) {
-        recorder.generation++;
-        stack_forget();
-        int cancel = cancel_off(), failed = ring_file_make(device < RING_DEVICES ? device : 0), error = errno;
-        cancel_as(cancel);
-        signal_keep();
-        __atomic_store_n(recorder.state, failed ? RECORDER_OFF : RECORDER_READY, __ATOMIC_RELEASE);
-        if (!failed)
-            ring_file_tell_facts();
-        else
-            recorder_say("nothing is recorded: no ring file can be made in", recorder.folder, error);
-        return !failed;
-    }
-    int64_t deadline = ticks_monotonic_ns() + INT64_C(5000000000);
-    for (unsigned turns = 0; (state = recorder_state()) == RECORDER_MAKING; lock_pause(&turns)) {
-        if (turns % 64 == 63 && ticks_monotonic_ns() > deadline) {
-            recorder_count(&recorder.dropped_waiting);
-            return false;
-        }
-    }
-    return state == RECORDER_READY;
-}
-
-static COLD struct ring_slot *open_ring(unsigned device)
-{
-    struct ring_slot *ring = NULL;
-    if (!lock_try(&recorder.live_lock))
-        return NULL;
-    if (!(ring = recorder.rings[device])) {
-        uint64_t offset = 0;
-        ring = ring_file_append(recorder.slots * sizeof(struct ring_slot), &offset);
-        if (ring) {
-            __atomic_store_n(&recorder.devices[device].ring, offset, __ATOMIC_RELEASE);
-            __atomic_store_n(&recorder.rings[device], ring, __ATOMIC_RELEASE);
-        }
-    }
-    lock_release(&recorder.live_lock);
-    return ring;
-}
 
 /* Changes of a device's numbers by one event: for the classes small and large. */
 struct change {
@@ -132,17 +80,6 @@ static enum effect effect_of(const struct record_event *event)
     }
 }
 
-static bool is_block(uint8_t action)
-{
-    return action == RECORD_ALLOC || action == RECORD_FREE_REQUESTED || action == RECORD_FREE_COMPLETED;
-}
-
-static uint64_t key_of(uint64_t address, uint8_t action)
-{
-    address &= RING_LIVE_ADDRESS;
-    return address ? address | (is_block(action) ? RING_LIVE_BLOCK : 0) : 0;
-}
-
 /* Everything an event is on its way. */
 struct passage {
     const struct record_event *event;
@@ -181,7 +118,7 @@ static void look_up(struct passage *passage)
     struct live_place place;
     for (bool more = true; more; more = event->action == RECORD_SEGMENT_UNMAP && key < end &&
                                         live_find(key, &record, &place)) {
-        if (!is_block(event->action)) {
+        if (!live_is_block(event->action)) {
             change_by(&passage->change, &record);
             held_change_by(&passage->held, &record);
         }
@@ -245,7 +182,7 @@ static void restore_live(const struct passage *passage)
 /* A block's free is of the stream that it was taken for, if that is known. */
 static bool goes_with_block(const struct passage *passage)
 {
-    return passage->effect == EFFECT_REMOVE && passage->found && is_block(passage->event->action) &&
+    return passage->effect == EFFECT_REMOVE && passage->found && live_is_block(passage->event->action) &&
            !(passage->old.flags & RING_STREAM_UNKNOWN);
 }
 
@@ -278,7 +215,7 @@ static void fill_fresh(struct passage *passage)
     fresh->notes = (event->requested_unknown ? RING_REQUESTED_UNKNOWN : 0) | (event->unmapped ? RING_UNMAPPED : 0);
     if (passage->paused && !event->unmapped)
         fresh->notes |= RING_WHILE_PAUSED;
-    if (event->is_cached && !is_block(event->action))
+    if (event->is_cached && !live_is_block(event->action))
         fresh->notes |= RING_HOLDS_BLOCKS;
     memset(fresh->spare, 0, sizeof(fresh->spare));
 }
@@ -305,7 +242,7 @@ static void prepare(struct passage *passage)
         if (passage->key)
             passage->found = live_find(passage->key, &passage->old, &passage->place);
         fill_fresh(passage);
-        if (!is_block(passage->event->action)) {
+        if (!live_is_block(passage->event->action)) {
             change_by(&passage->change, &passage->fresh);
             held_change_by(&passage->held, &passage->fresh);
         }
@@ -346,7 +283,7 @@ static void move_statistics(struct passage *passage)
         device->ooms++;
         device->block_ooms += passage->event->call == 0;
     }
-    if (is_block(action)) {
+    if (live_is_block(action)) {
         move_block(passage);
         return;
     }
@@ -403,23 +340,6 @@ static void order(struct passage *passage)
     __atomic_store_n(&header->lock, 0, __ATOMIC_RELEASE);
 }
 
-static COLD struct ring_extension *open_extensions(unsigned device, uint64_t chunk)
-{
-    struct ring_extension *extensions = NULL;
-    if (!lock_try(&recorder.live_lock))
-        return NULL;
-    if (!(extensions = recorder.extensions[device][chunk])) {
-        uint64_t offset = 0;
-        extensions = ring_file_append(recorder.slots / RING_EXTENSION_CHUNKS * sizeof(*extensions), &offset);
-        if (extensions) {
-            recorder.devices[device].extensions[chunk] = offset;
-            __atomic_store_n(&recorder.extensions[device][chunk], extensions, __ATOMIC_RELEASE);
-        }
-    }
-    lock_release(&recorder.live_lock);
-    return extensions;
-}
-
 /* The end of memory that came while recording was paused tells of that, for no other entry does. */
 static bool ends_unrecorded(const struct passage *passage)
 {
@@ -437,7 +357,7 @@ static uint8_t extend(const struct passage *passage, uint64_t position)
     uint64_t a_chunk = recorder.slots / RING_EXTENSION_CHUNKS;
     struct ring_extension *extensions =
         __atomic_load_n(&recorder.extensions[passage->device][position / a_chunk], __ATOMIC_ACQUIRE);
-    if (!extensions && !(extensions = open_extensions(passage->device, position / a_chunk)))
+    if (!extensions && !(extensions = recorder_open_extensions(passage->device, position / a_chunk)))
         return 0;
     struct ring_extension *extension = &extensions[position % a_chunk];
     *extension = (struct ring_extension){passage->sequence, event->requested, event->pool, 0};
@@ -445,14 +365,6 @@ static uint8_t extend(const struct passage *passage, uint64_t position)
         *extension = (struct ring_extension){passage->sequence, passage->old.requested, passage->old.pool,
                                              passage->old.ticks};
     return RING_EXTENDED;
-}
-
-/* Pages that are written for the first time cost a fault each; taken many at once they cost a fifth of that. */
-static COLD void touch_ahead(struct ring_slot *ring, uint64_t position)
-{
-    uint64_t start = position & (recorder.slots - 1);
-    uint64_t count = recorder.slots - start < RING_AHEAD ? recorder.slots - start : RING_AHEAD;
-    madvise(&ring[start], count * sizeof(*ring), MADV_POPULATE_WRITE); /* if the kernel knows it */
 }
 
 /* The end of a segment says whether it held blocks. */
@@ -465,7 +377,7 @@ static uint32_t notes_of(const struct passage *passage)
         notes |= RING_SAME_CALL;
     if (passage->effect == EFFECT_WAIT)
         notes |= RING_FREE_TOLD;
-    if (passage->event->is_cached && !is_block(passage->event->action))
+    if (passage->event->is_cached && !live_is_block(passage->event->action))
         notes |= RING_HOLDS_BLOCKS;
     return notes;
 }
@@ -493,8 +405,8 @@ static void publish(const struct passage *passage)
     slot->result = event->result < 0 || event->result > UINT16_MAX ? UINT16_MAX : (uint16_t)event->result;
     __atomic_store_n(&slot->sequence, passage->sequence, __ATOMIC_RELEASE);
     __builtin_prefetch(&passage->ring[(position + 8) & (recorder.slots - 1)], 1);
-    if (position % RING_AHEAD == RING_AHEAD / 2)
-        touch_ahead(passage->ring, position + RING_AHEAD / 2);
+    if (position % RECORDER_AHEAD == RECORDER_AHEAD / 2)
+        recorder_touch_ahead(passage->ring, position + RECORDER_AHEAD / 2);
 }
 
 /* While recording is paused, entries tell only of the end of memory of which they told already, so that they never
@@ -517,7 +429,7 @@ static bool is_skipped(const struct passage *passage)
 }
 
 /* No entry, but what lives and the statistics follow. */
-static COLD void skip(struct passage *passage)
+static RECORDER_COLD void skip(struct passage *passage)
 {
     struct ring_header *header = recorder.header;
     lock_header();
@@ -534,7 +446,7 @@ static COLD void skip(struct passage *passage)
 static inline bool enter_ring(struct passage *passage)
 {
     passage->ring = __atomic_load_n(&recorder.rings[passage->device], __ATOMIC_ACQUIRE);
-    if (!passage->ring && !(passage->ring = open_ring(passage->device))) {
+    if (!passage->ring && !(passage->ring = recorder_open_ring(passage->device))) {
         recorder_count(&recorder.devices[passage->device].ring_failed);
         return false;
     }
@@ -553,7 +465,7 @@ static HOT uint64_t record(const struct record_event *event)
     passage.device = event->device;
     passage.size = event->size;
     passage.effect = effect_of(event);
-    passage.key = key_of(event->address, event->action);
+    passage.key = live_key(event->address, event->action);
     passage.ticks = ticks_now();
     passage.stack = passage.python_stack = RING_STACK_NONE;
     passage.found = false;
@@ -585,7 +497,7 @@ static HOT uint64_t record(const struct record_event *event)
     return passage.sequence + !passage.sequence;
 }
 
-static COLD void turn_away(void)
+static RECORDER_COLD void turn_away(void)
 {
     /* The file may be being made by the very thread that was interrupted. */
     recorder_count(recorder_state() == RECORDER_READY ? &recorder.header->dropped_nested : &recorder.dropped_nested);
@@ -606,7 +518,7 @@ HOT uint64_t recorder_event(const struct record_event *event)
     uint64_t sequence = 0;
     self.inside = 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (state == RECORDER_READY || open_file(event->device)) {
+    if (state == RECORDER_READY || recorder_open_file(event->device)) {
         if (__builtin_expect(self.generation != recorder.generation, 0))
             recorder_enter_thread();
         sequence = record(event);
@@ -615,41 +527,4 @@ HOT uint64_t recorder_event(const struct record_event *event)
     self.inside = 0;
     errno = error;
     return sequence;
-}
-
-static bool find_live(uint64_t address, uint8_t action, struct ring_live *record, struct live_place *place)
-{
-    uint64_t key = key_of(address, action);
-    return recorder.state && recorder_state() == RECORDER_READY && key && live_find(key, record, place);
-}
-
-bool recorder_find_segment(uint64_t address, uint64_t *size, uint16_t *device, uint8_t *kind)
-{
-    struct ring_live record;
-    struct live_place place;
-    if (!find_live(address, RECORD_SEGMENT_ALLOC, &record, &place))
-        return false;
-    if (size)
-        *size = record.size;
-    if (device)
-        *device = record.device;
-    if (kind)
-        *kind = record.flags & RING_KIND_MASK;
-    return true;
-}
-
-bool recorder_find(uint64_t address, uint64_t *size, uint16_t *device)
-{
-    return recorder_find_segment(address, size, device, NULL);
-}
-
-bool recorder_find_block(uint64_t address, uint64_t *size, uint16_t *device)
-{
-    struct ring_live record;
-    struct live_place place;
-    if (!find_live(address, RECORD_ALLOC, &record, &place))
-        return false;
-    *size = record.size;
-    *device = record.device;
-    return true;
 }

@@ -33,6 +33,8 @@
 #define RING_DEFAULT_ENTRIES (256u * 1024u)
 #define RING_MIN_SLOTS 64u
 #define RING_MAX_SLOTS (UINT64_C(1) << 28)
+#define RING_DEPTH_MAX 512u        /* frames of a stack, native ones and Python's */
+#define RING_REMOVED 16u           /* mappings that an unmapping which failed gives back at most */
 
 #define RING_BUSY (UINT64_C(1) << 63) /* in a slot's sequence: being written */
 

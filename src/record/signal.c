@@ -74,6 +74,11 @@ void signal_keep(void)
     __atomic_store_n(&keeping, 0, __ATOMIC_RELEASE);
 }
 
+void signal_forget_keeper(void)
+{
+    __atomic_store_n(&keeping, 0, __ATOMIC_RELEASE);
+}
+
 void recorder_take_signal(int number)
 {
     recorder.signal = number;

@@ -20,6 +20,21 @@ __thread struct recorder_thread recorder_self __attribute__((tls_model("initial-
 static pthread_key_t thread_end;
 static bool has_thread_end;
 
+/* Around the thread lock outside events: a signal handler's event would wait for it. */
+static uint32_t begin_lock(void)
+{
+    uint32_t inside = recorder_self.inside;
+    recorder_self.inside = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return inside;
+}
+
+static void end_lock(uint32_t inside)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    recorder_self.inside = inside;
+}
+
 static bool forget_thread(struct recorder_thread_block *block)
 {
     if (!lock_try(&recorder.thread_lock))
@@ -36,10 +51,12 @@ static bool forget_thread(struct recorder_thread_block *block)
 /* A thread ends: its memory goes.  If it records again (in a later destructor), it gets new memory. */
 static void end_thread(void *block)
 {
+    uint32_t inside = begin_lock();
     recorder_self.block = NULL;
     recorder_self.generation = 0;
     if (forget_thread(block))
         munmap(block, sizeof(struct recorder_thread_block));
+    end_lock(inside);
 }
 
 static struct recorder_thread_block *new_block(void)
@@ -116,9 +133,13 @@ static void wait_for_stores(void)
 
 static void before_fork(void)
 {
-    if (!lock_try(&recorder.thread_lock))
+    uint32_t inside = begin_lock();
+    bool taken = lock_try(&recorder.thread_lock);
+    if (taken)
+        recorder_self.forks = 1;
+    end_lock(inside);
+    if (!taken)
         return;
-    recorder_self.forks = 1;
     __atomic_store_n(&recorder.forking, 1, __ATOMIC_SEQ_CST);
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
         wait_for_stores();
@@ -138,8 +159,18 @@ static void after_fork(void)
     if (!recorder_self.forks) /* the lock is another's */
         return;
     __atomic_store_n(&recorder.forking, 0, __ATOMIC_RELEASE);
+    uint32_t inside = begin_lock();
     lock_release(&recorder.thread_lock);
     recorder_self.forks = 0;
+    end_lock(inside);
+}
+
+/* What other threads held. */
+static void forget_holders(void)
+{
+    recorder.fact_lock = 0;
+    annotate_forget_holder();
+    signal_forget_keeper();
 }
 
 /* The other threads' memory is of no use here. */
@@ -158,15 +189,17 @@ static void after_fork_in_child(void)
         block = next;
     }
     recorder_self.forks = 1; /* nobody else is left to hold it */
-    recorder.fact_lock = 0;
+    forget_holders();
     after_fork();
 }
 
 void recorder_threads_start(void)
 {
     has_thread_end = pthread_key_create(&thread_end, end_thread) == 0;
-    if (!recorder.stacks && !recorder.python)
+    if (!recorder.stacks && !recorder.python) {
+        pthread_atfork(NULL, NULL, forget_holders);
         return;
+    }
     syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }

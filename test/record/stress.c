@@ -37,7 +37,7 @@ EXPORTED int plugin_take(unsigned long long *address, size_t bytes)
 
 EXPORTED int plugin_give(unsigned long long address)
 {
-    return (int)cu.cuMemFree(address);
+    return stress.forked ? 0 : (int)cu.cuMemFree(address);
 }
 
 bool stress_goes_on(const char *doing)

@@ -23,6 +23,7 @@ struct stress_thread {
 
 struct stress {
     bool stop;
+    bool forked; /* giving would wait for work of streams that a thread of the simulated driver did, which is gone */
     const char *program, *libraries[2];
     CUcontext context;
     CUdeviceptr segment; /* that blocks lie in */

@@ -82,13 +82,12 @@ static void become_program(void)
 static void be_forked(unsigned turn)
 {
     signal(SIGALRM, SIG_DFL);
-    stress_take(2048); /* giving would wait for work that the simulated driver's thread did, which is gone */
+    stress.forked = true;
+    stress_take(2048);
     stress_block();
     if (turn % 8 == 0)
         become_program();
-    if (turn % 2 == 0)
-        _exit(0);
-    exit(0);
+    _exit(0); /* exit would wait for a lock of the C library that another thread may have held */
 }
 
 void stress_fork(void)
@@ -196,13 +195,18 @@ static void *live_shortly(void *argument)
 {
     enum end end = (enum end)(uintptr_t)argument;
     sigset_t set;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_setspecific(last_words, argument ? argument : (void *)stress.program);
     CHECK(cu.cuCtxSetCurrent(stress.context));
     stress_give(stress_take(8192));
     if (end == END_EXIT)
         pthread_exit(NULL);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     while (end == END_CANCELLED) {
-        stress_give(stress_take(8192)); /* none of these is a place where a thread may be cancelled */
+        CUdeviceptr address = stress_take(8192); /* no place where a thread may be cancelled, and so must it stay */
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+        stress_give(address); /* in the simulated driver it is one */
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
         pthread_testcancel();
     }
     sigemptyset(&set);

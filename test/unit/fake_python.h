@@ -23,11 +23,11 @@ struct fake_text { /* and bytes: their data begin at 32 */
     uint32_t state;
     uint32_t spare;
     union {
-        char ascii[8192];
+        char ascii[64];
         struct {
             uint64_t utf8_length;
             char *utf8;
-            char data[4 * 8192];
+            char data[48];
         } other;
         struct {
             uint64_t utf8_length;
@@ -111,12 +111,27 @@ static void fake_offsets_of_3_14(void)
     memcpy(_PyRuntime, "xdebugpy", 8);
 }
 
+/* Zeroed and never given back; a list has it all, so that nothing is called a leak. */
+static void *fake_memory(size_t size)
+{
+    static struct fake_block {
+        struct fake_block *next;
+        uint64_t spare;
+    } *blocks;
+    struct fake_block *block = calloc(1, sizeof(*block) + size);
+    if (!block)
+        abort();
+    block->next = blocks;
+    blocks = block;
+    return block + 1;
+}
+
 #define STATE_OF(kind, compact, ascii) ((uint32_t)(kind) << 2 | (uint32_t)(compact) << 5 | (uint32_t)(ascii) << 6)
 
 static struct fake_text *fake_ascii(const char *text)
 {
-    struct fake_text *made = calloc(1, sizeof(*made));
-    made->length = strlen(text);
+    struct fake_text *made = fake_memory(sizeof(*made));
+    made->length = strlen(text); /* short ones, as close together as an interpreter's own */
     made->state = STATE_OF(1, 1, 1);
     memcpy(made->as.ascii, text, made->length);
     return made;
@@ -124,23 +139,24 @@ static struct fake_text *fake_ascii(const char *text)
 
 __attribute__((unused)) static struct fake_text *fake_wide(const void *characters, size_t count, unsigned kind)
 {
-    struct fake_text *made = calloc(1, sizeof(*made));
+    char *memory = fake_memory(sizeof(struct fake_text) + count * kind);
+    struct fake_text *made = (void *)memory;
     made->length = count;
     made->state = STATE_OF(kind, 1, 0);
-    memcpy(made->as.other.data, characters, count * kind);
+    memcpy(memory + offsetof(struct fake_text, as.other.data), characters, count * kind);
     return made;
 }
 
 /* A function whose n-th instruction is on line first_line + n, for `lines` of them. */
 static struct fake_code *fake_code(const char *name, const char *file, int first_line, int lines)
 {
-    struct fake_code *code = calloc(1, sizeof(*code));
+    struct fake_code *code = fake_memory(sizeof(*code));
     code->object.type = PyCode_Type;
     code->name = fake_ascii(name);
     code->qualified = fake_ascii("Qualified.name");
     code->file = fake_ascii(file);
     code->first_line = first_line;
-    code->lines = calloc(1, sizeof(*code->lines));
+    code->lines = fake_memory(sizeof(*code->lines));
     for (int i = 0; i < lines; i++) {
         code->lines->data[code->lines->length++] = (unsigned char)(0x80 | (i ? 11 : 10) << 3);
         code->lines->data[code->lines->length++] = 0;
@@ -152,7 +168,7 @@ static struct fake_code *fake_code(const char *name, const char *file, int first
 /* A frame in `code` at its n-th instruction, called from `previous`. */
 static struct fake_frame *fake_frame(struct fake_code *code, int n, struct fake_frame *previous)
 {
-    struct fake_frame *frame = calloc(1, sizeof(*frame));
+    struct fake_frame *frame = fake_memory(sizeof(*frame));
     frame->executable = (uintptr_t)code | 1;
     frame->instruction = code->bytes + n;
     frame->previous = previous;
@@ -162,7 +178,7 @@ static struct fake_frame *fake_frame(struct fake_code *code, int n, struct fake_
 /* The frame by which C enters the interpreter. */
 static struct fake_frame *fake_entry(struct fake_frame *previous)
 {
-    struct fake_frame *frame = calloc(1, sizeof(*frame));
+    struct fake_frame *frame = fake_memory(sizeof(*frame));
     frame->owner = OWNED_BY_INTERPRETER;
     frame->previous = previous;
     frame->executable = 1;
