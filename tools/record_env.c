@@ -29,7 +29,7 @@ static const char *const env_preload_places[] = {"../src/preload", ENV_LIBRARIES
 static const char *const env_forward_places[] = {"../src/preload", ENV_HELPERS, "../libexec/cudamem", "."};
 #define ENV_SIM ("../" CUDAMEM_LIBEXECDIR "/cudamem/sim")
 static const char *const env_sim_places[] = {"../src/sim", ENV_SIM, "../libexec/cudamem/sim"};
-static const char *const env_history_places[] = {"../../src/preload/history", "../src/preload/history", ENV_HELPERS "/history",
+static const char *const env_history_places[] = {"../src/preload/history", ENV_HELPERS "/history",
                                                  "../libexec/cudamem/history"};
 #define PLACES(list) list, sizeof(list) / sizeof(list[0])
 
