@@ -108,28 +108,38 @@ static bool sort_out(struct join *join)
 struct walk {
     const struct join *join;
     uint16_t device;
-    size_t step, their_step; /* the next ones */
+    size_t step, their_step; /* the next ones; earlier ones of theirs have no counterpart any more */
+    size_t found;            /* step's counterpart, if is_found; else it was not looked for */
+    bool is_found;
     size_t after, before;    /* places in theirs: an entry of ours that comes now stands between */
+    size_t place;            /* of the last one, or after */
 };
 
-static bool is_near(int64_t a, int64_t b)
+/* How much later a is than b, of any two times that a file may hold. */
+static int64_t later_by(int64_t a, int64_t b)
 {
-    return a - b < JOIN_NEAR && b - a < JOIN_NEAR;
+    int64_t distance;
+    return __builtin_sub_overflow(a, b, &distance) ? (a < b ? INT64_MIN : INT64_MAX) : distance;
 }
 
 /* The step's counterpart among their steps; their count: none.  A mapping of theirs may be several of ours, of which the
  * first one has it; what the history does not tell of has none. */
-static size_t find_counterpart(const struct walk *walk, size_t step)
+static size_t find_counterpart(struct walk *walk, size_t step)
 {
     const struct join *join = walk->join;
     const struct entries *entries = &join->to->entries;
     uint64_t ours = join->steps[step];
+    int64_t time = entries->time[ours]; /* may go back a little from one to the next */
+    while (walk->their_step < join->their_step_count &&
+           later_by(time, entries->time[join->theirs[join->their_steps[walk->their_step]]]) > 2 * JOIN_NEAR)
+        walk->their_step++;
     for (size_t i = walk->their_step; i < join->their_step_count; i++) {
         uint64_t theirs = join->theirs[join->their_steps[i]];
-        if (entries->time[theirs] - entries->time[ours] >= JOIN_NEAR)
+        int64_t later = later_by(entries->time[theirs], time);
+        if (later >= JOIN_NEAR)
             break;
         if (entries->device[theirs] == walk->device && entries->action[theirs] == entries->action[ours] &&
-            entries->address[theirs] == entries->address[ours] && is_near(entries->time[theirs], entries->time[ours]))
+            entries->address[theirs] == entries->address[ours] && later > -JOIN_NEAR)
             return i;
     }
     return join->their_step_count;
@@ -140,22 +150,28 @@ static bool is_walked(const struct walk *walk, size_t step)
     return walk->join->to->entries.device[walk->join->steps[step]] == walk->device;
 }
 
+/* On to the first step from here on that has a counterpart; false: there is none. */
+static bool find_step(struct walk *walk)
+{
+    const struct join *join = walk->join;
+    for (; !walk->is_found && walk->step < join->step_count; walk->step++) {
+        walk->found = is_walked(walk, walk->step) ? find_counterpart(walk, walk->step) : join->their_step_count;
+        if ((walk->is_found = walk->found < join->their_step_count))
+            break;
+    }
+    return walk->is_found;
+}
+
 static void move_to(struct walk *walk, uint64_t entry)
 {
     const struct join *join = walk->join;
-    for (; walk->step < join->step_count && join->steps[walk->step] < entry; walk->step++) {
-        size_t found = is_walked(walk, walk->step) ? find_counterpart(walk, walk->step) : join->their_step_count;
-        if (found == join->their_step_count)
-            continue;
-        walk->their_step = found + 1;
-        walk->after = join->their_steps[found] + 1;
+    while (find_step(walk) && join->steps[walk->step] < entry) {
+        walk->their_step = walk->found + 1;
+        walk->after = join->their_steps[walk->found] + 1;
+        walk->step++;
+        walk->is_found = false;
     }
-    walk->before = join->their_count;
-    for (size_t step = walk->step; step < join->step_count && walk->before == join->their_count; step++) {
-        size_t found = is_walked(walk, step) ? find_counterpart(walk, step) : join->their_step_count;
-        if (found < join->their_step_count)
-            walk->before = join->their_steps[found];
-    }
+    walk->before = walk->is_found ? join->their_steps[walk->found] : join->their_count;
 }
 
 /* Before which of theirs an entry of ours stands. */
@@ -163,10 +179,11 @@ static size_t place_of(struct walk *walk, uint64_t entry)
 {
     const struct entries *entries = &walk->join->to->entries;
     move_to(walk, entry);
-    size_t place = walk->after;
-    while (place < walk->before && entries->time[walk->join->theirs[place]] <= entries->time[entry])
-        place++;
-    return place;
+    if (walk->place < walk->after)
+        walk->place = walk->after;
+    while (walk->place < walk->before && entries->time[walk->join->theirs[walk->place]] <= entries->time[entry])
+        walk->place++;
+    return walk->place;
 }
 
 struct placed {

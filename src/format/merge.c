@@ -25,6 +25,7 @@ void merge_free(struct merge *merge)
         free(merge->names[i]);
     free(merge->names);
     table_free(&merge->places);
+    table_free(&merge->last_settings);
     free(merge);
 }
 

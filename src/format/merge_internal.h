@@ -10,6 +10,7 @@ struct merge_setting {
     value content;
     uint16_t process;
     bool is_settled;
+    uint32_t next;  /* of the same key, NONE32: the last one */
 };
 
 /* A boot of a machine, and what its clocks are of the first process that ran there. */
@@ -24,6 +25,7 @@ struct merge {
     struct merge_facts facts;
     struct merge_setting *settings;
     size_t setting_count, setting_capacity;
+    struct table last_settings; /* key -> its last one */
     struct merge_boot *boots;
     size_t boot_count, boot_capacity;
     uint32_t *sources;   /* of each process: which source it came with */

@@ -8,6 +8,7 @@
 
 #define EQUAL_DEPTH 16     /* beyond that, and so many values, settings are taken as different */
 #define EQUAL_VALUES 10000
+#define SETTINGS_MOST (1u << 24) /* of all processes: a file may give each of many a copy of each of many */
 
 /* --- values into another store ------------------------------------------------------------------------------------ */
 
@@ -110,9 +111,16 @@ static int add_odd(const struct values_move *move, const struct odd *odd)
 
 static int collect(struct merge *merge, uint32_t key, value content, size_t process)
 {
-    if (array_reserve(&merge->settings, &merge->setting_capacity, merge->setting_count + 1, sizeof(*merge->settings)))
+    if (merge->setting_count >= SETTINGS_MOST ||
+        array_reserve(&merge->settings, &merge->setting_capacity, merge->setting_count + 1, sizeof(*merge->settings)))
         return STATUS_NO_MEMORY;
-    merge->settings[merge->setting_count++] = (struct merge_setting){key, content, (uint16_t)process, false};
+    uint32_t number = (uint32_t)merge->setting_count, *last = table_at(&merge->last_settings, key, NONE32);
+    if (!last)
+        return STATUS_NO_MEMORY;
+    if (*last != NONE32)
+        merge->settings[*last].next = number;
+    *last = number;
+    merge->settings[merge->setting_count++] = (struct merge_setting){key, content, (uint16_t)process, false, NONE32};
     return STATUS_OK;
 }
 
@@ -194,28 +202,25 @@ static bool are_equal(const struct snapshot *snapshot, value a, value b, int dep
     return true;
 }
 
-/* Do all processes have the setting, once, and alike? */
-static bool is_common(const struct merge *merge, size_t first)
+/* Do all processes have the setting, once, and alike?  From the first one of its key, which is that of process 0. */
+static bool is_common(const struct merge *merge, uint32_t first)
 {
-    const struct merge_setting *setting = &merge->settings[first];
+    const struct merge_setting *settings = merge->settings;
     size_t found = 0, budget = EQUAL_VALUES;
-    for (size_t i = first; i < merge->setting_count; i++) {
-        if (merge->settings[i].key != setting->key)
-            continue;
-        if (merge->settings[i].process != found++ ||
-            !are_equal(merge->to, merge->settings[i].content, setting->content, 0, &budget))
+    for (uint32_t i = first; i != NONE32; i = settings[i].next)
+        if (settings[i].process != found++ ||
+            !are_equal(merge->to, settings[i].content, settings[first].content, 0, &budget))
             return false;
-    }
     return found == merge->to->process_count;
 }
 
-static int settle_common(struct merge *merge, size_t first)
+static int settle_common(struct merge *merge, uint32_t first)
 {
     struct merge_setting *setting = &merge->settings[first];
-    if (setting->is_settled || !is_common(merge, first))
+    if (setting->is_settled || setting->process != 0 || !is_common(merge, first))
         return STATUS_OK;
-    for (size_t i = first; i < merge->setting_count; i++)
-        merge->settings[i].is_settled |= merge->settings[i].key == setting->key;
+    for (uint32_t i = first; i != NONE32; i = merge->settings[i].next)
+        merge->settings[i].is_settled = true;
     return snapshot_add_setting(merge->to, setting->key, setting->content) == NONE32 ? STATUS_NO_MEMORY : STATUS_OK;
 }
 
@@ -253,7 +258,7 @@ int merge_settle_settings(struct merge *merge)
     size_t count = merge->to->process_count;
     value *dicts = calloc(count + 1, sizeof(*dicts)); /* zero is None */
     int status = dicts ? STATUS_OK : STATUS_NO_MEMORY;
-    for (size_t i = 0; i < merge->setting_count && !status; i++)
+    for (uint32_t i = 0; i < merge->setting_count && !status; i++)
         status = settle_common(merge, i);
     if (!status)
         status = settle_own(merge, dicts);

@@ -10,10 +10,10 @@
 #include "preload/measure.h"
 #include "preload/places.h"
 #include "preload/preload.h"
+#include "preload/spin.h"
 #include "preload/unplaced.h"
 #include "preload/wrappers.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 
 #define CALLER __builtin_return_address(0)
@@ -24,20 +24,9 @@ static struct places context_memory; /* address -> other: the context it was mad
 static atomic_uint context_count;
 static atomic_flag context_lock = ATOMIC_FLAG_INIT;
 
-static void lock(void)
-{
-    while (atomic_flag_test_and_set_explicit(&context_lock, memory_order_acquire))
-        sched_yield();
-}
-
-static void unlock(void)
-{
-    atomic_flag_clear_explicit(&context_lock, memory_order_release);
-}
-
 void context_after_fork(void)
 {
-    unlock();
+    spin_unlock(&context_lock);
 }
 
 void context_allocated(uint64_t address)
@@ -46,20 +35,20 @@ void context_allocated(uint64_t address)
     if (atomic_load_explicit(&context_count, memory_order_relaxed) == 0 || capture_any() || !driver.cuCtxGetCurrent ||
         driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current)
         return;
-    lock();
+    spin_lock(&context_lock);
     struct place *memory = places_find(&context_made, (uintptr_t)current) ? places_add(&context_memory, address) : NULL;
     if (memory)
         memory->other = (uintptr_t)current;
-    unlock();
+    spin_unlock(&context_lock);
 }
 
 bool context_is_own(CUcontext context)
 {
     if (atomic_load_explicit(&context_count, memory_order_relaxed) == 0)
         return false;
-    lock();
+    spin_lock(&context_lock);
     bool own = places_find(&context_made, (uintptr_t)context) != NULL;
-    unlock();
+    spin_unlock(&context_lock);
     return own;
 }
 
@@ -67,9 +56,9 @@ void context_freed(uint64_t address)
 {
     if (atomic_load_explicit(&context_count, memory_order_relaxed) == 0)
         return;
-    lock();
+    spin_lock(&context_lock);
     places_remove(&context_memory, address);
-    unlock();
+    spin_unlock(&context_lock);
 }
 
 /* --- making one --------------------------------------------------------------------------------------------------- */
@@ -96,12 +85,12 @@ static void takes(struct hook *hook, const struct measure *before, CUresult resu
 static CUresult made(struct hook *hook, const struct measure *before, CUresult result, const CUcontext *context)
 {
     if (result == CUDA_SUCCESS && context && *context) {
-        lock();
+        spin_lock(&context_lock);
         struct place *place = places_add(&context_made, (uintptr_t)*context);
         if (place)
             place->references = 1;
         atomic_store(&context_count, (unsigned)context_made.count);
-        unlock();
+        spin_unlock(&context_lock);
     }
     takes(hook, before, result); /* the new one is current: it takes this with it, too */
     hook_end(hook);
@@ -165,12 +154,12 @@ CUresult wrap_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 /* The old count of a context's users: as many detach as attached, and who made it. */
 static bool has_other_user(CUcontext context)
 {
-    lock();
+    spin_lock(&context_lock);
     struct place *place = places_find(&context_made, (uintptr_t)context);
     bool other = place && place->references > 1;
     if (other)
         place->references--;
-    unlock();
+    spin_unlock(&context_lock);
     return other;
 }
 
@@ -180,11 +169,11 @@ CUresult wrap_cuCtxAttach(CUcontext *context, unsigned int flags)
     CUresult result = driver.cuCtxAttach(context, flags);
     if (result != CUDA_SUCCESS || !context)
         return result;
-    lock();
+    spin_lock(&context_lock);
     struct place *place = places_find(&context_made, (uintptr_t)*context);
     if (place)
         place->references++;
-    unlock();
+    spin_unlock(&context_lock);
     return result;
 }
 
@@ -195,28 +184,28 @@ static uint64_t take_memory(uint64_t context)
 {
     uint64_t address = 0;
     size_t at = 0;
-    lock();
+    spin_lock(&context_lock);
     for (struct place *memory; !address && (memory = places_next(&context_memory, &at));)
         if (memory->other == context)
             address = memory->key;
     places_remove(&context_memory, address);
-    unlock();
+    spin_unlock(&context_lock);
     return address;
 }
 
 static void will_destroy(struct hook *hook, CUcontext context)
 {
-    lock();
+    spin_lock(&context_lock);
     bool ours = places_find(&context_made, (uintptr_t)context) != NULL;
-    unlock();
+    spin_unlock(&context_lock);
     if (!ours || !hook->records)
         return;
     for (uint64_t address; (address = take_memory((uintptr_t)context));)
         hook_gone(hook, address);
-    lock();
+    spin_lock(&context_lock);
     places_remove(&context_made, (uintptr_t)context);
     atomic_store(&context_count, (unsigned)context_made.count);
-    unlock();
+    spin_unlock(&context_lock);
 }
 
 CUresult wrap_cuCtxDestroy(CUcontext context)
@@ -266,9 +255,9 @@ static bool collect(uint64_t address, uint16_t device, uint8_t kind, void *conte
                       kind == RECORD_MODULE || kind == RECORD_CONTEXT;
     if (device != batch->device || !in_context)
         return true;
-    lock();
+    spin_lock(&context_lock);
     bool elsewhere = places_find(&context_memory, address) != NULL;
-    unlock();
+    spin_unlock(&context_lock);
     if (!elsewhere)
         batch->addresses[batch->count++] = address;
     return batch->count < CONTEXT_BATCH;

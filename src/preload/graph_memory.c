@@ -6,9 +6,9 @@
 
 #include "preload/capture.h"
 #include "preload/places.h"
+#include "preload/spin.h"
 #include "preload/unplaced.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -37,20 +37,9 @@ static struct {
     struct piece pieces[GRAPH_PIECES];
 } graph_held[GRAPH_DEVICES];
 
-static void lock(void)
-{
-    while (atomic_flag_test_and_set_explicit(&graph_lock, memory_order_acquire))
-        sched_yield();
-}
-
-static void unlock(void)
-{
-    atomic_flag_clear_explicit(&graph_lock, memory_order_release);
-}
-
 void graph_memory_after_fork(void)
 {
-    unlock();
+    spin_unlock(&graph_lock);
     memset(graph_held, 0, sizeof(graph_held)); /* the child has none of it */
 }
 
@@ -73,7 +62,7 @@ bool graph_memory_launched(CUgraphExec exec)
         return false;
     unsigned trims = atomic_load(&graph_trims);
     bool worth = true;
-    lock();
+    spin_lock(&graph_lock);
     struct place *known = places_add(&graph_launches, (uintptr_t)exec);
     if (known && known->other != trims) {
         known->other = trims;
@@ -83,7 +72,7 @@ bool graph_memory_launched(CUgraphExec exec)
         known->references += known->references < UINT32_MAX;
         worth = known->references <= GRAPH_LAUNCHES || (known->references & (known->references - 1)) == 0;
     }
-    unlock();
+    spin_unlock(&graph_lock);
     return worth;
 }
 
@@ -96,9 +85,9 @@ void graph_memory_forget(CUgraphExec exec)
 {
     if (!atomic_load_explicit(&graph_any, memory_order_relaxed))
         return;
-    lock();
+    spin_lock(&graph_lock);
     places_remove(&graph_launches, (uintptr_t)exec);
-    unlock();
+    spin_unlock(&graph_lock);
 }
 
 static unsigned add_change(struct change *changes, unsigned count, struct piece piece, bool grows)
@@ -111,7 +100,7 @@ static unsigned add_change(struct change *changes, unsigned count, struct piece 
 static unsigned find_changes(unsigned device, uint64_t reserved, struct change *changes)
 {
     unsigned count = 0;
-    lock();
+    spin_lock(&graph_lock);
     struct piece *pieces = graph_held[device].pieces;
     unsigned *held = &graph_held[device].count;
     uint64_t rest = reserved > graph_held[device].held ? reserved - graph_held[device].held : 0;
@@ -132,7 +121,7 @@ static unsigned find_changes(unsigned device, uint64_t reserved, struct change *
         count = add_change(changes, count, pieces[(*held)++], true);
         graph_held[device].held = reserved;
     }
-    unlock();
+    spin_unlock(&graph_lock);
     return count;
 }
 

@@ -5,10 +5,10 @@
 
 #include "preload/places.h"
 #include "preload/preload.h"
+#include "preload/spin.h"
 #include "preload/unplaced.h"
 #include "preload/wrappers.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 
 #define CALLER __builtin_return_address(0)
@@ -21,20 +21,9 @@ static struct places module_of;     /* a library's module, a kernel or a functio
 static uint64_t module_serial;
 static atomic_flag module_lock = ATOMIC_FLAG_INIT;
 
-static void lock(void)
-{
-    while (atomic_flag_test_and_set_explicit(&module_lock, memory_order_acquire))
-        sched_yield();
-}
-
-static void unlock(void)
-{
-    atomic_flag_clear_explicit(&module_lock, memory_order_release);
-}
-
 void module_after_fork(void)
 {
-    unlock();
+    spin_unlock(&module_lock);
 }
 
 static uint64_t owner_of(uint64_t handle)
@@ -46,19 +35,19 @@ static uint64_t owner_of(uint64_t handle)
 /* One that was loaded for itself, though another thing may have had its number. */
 static void is_whole(const void *handle)
 {
-    lock();
+    spin_lock(&module_lock);
     places_remove(&module_of, (uintptr_t)handle);
-    unlock();
+    spin_unlock(&module_lock);
 }
 
 static void is_part(const void *handle, const void *of)
 {
-    lock();
+    spin_lock(&module_lock);
     uint64_t owner = owner_of((uintptr_t)of);
     struct place *part = places_add(&module_of, (uintptr_t)handle);
     if (part)
         part->other = owner;
-    unlock();
+    spin_unlock(&module_lock);
 }
 
 void module_begin(struct hook *hook, struct measure *before, enum driver_call call, const void *caller)
@@ -73,11 +62,11 @@ CUresult module_grown(struct hook *hook, const struct measure *before, CUresult 
     uint64_t size = measure_end(before);
     if (result == CUDA_SUCCESS && size && handle && hook->records) {
         uint64_t address = unplaced_address(size);
-        lock();
+        spin_lock(&module_lock);
         struct place *memory = places_add(&module_memory, address);
         if (memory)
             memory->other = owner_of((uintptr_t)handle);
-        unlock();
+        spin_unlock(&module_lock);
         hook_allocated(hook, RECORD_MODULE, address, size, RECORD_UNKNOWN);
     } else if (result != CUDA_SUCCESS) {
         hook_failed(hook, result, RECORD_MODULE, 0);
@@ -244,32 +233,32 @@ static void forget_launches(void)
 static void hand_over(uint64_t from, uint64_t to)
 {
     size_t at = 0;
-    lock();
+    spin_lock(&module_lock);
     for (struct place *memory; (memory = places_next(&module_memory, &at));)
         if (memory->other == from)
             memory->other = to;
-    unlock();
+    spin_unlock(&module_lock);
 }
 
 static uint64_t take(uint64_t owner)
 {
     uint64_t address = 0;
     size_t at = 0;
-    lock();
+    spin_lock(&module_lock);
     for (struct place *memory; !address && (memory = places_next(&module_memory, &at));)
         if (memory->other == owner)
             address = memory->key;
     places_remove(&module_memory, address);
-    unlock();
+    spin_unlock(&module_lock);
     return address;
 }
 
 /* The handle is somebody else's as soon as the driver has it back: its memory gets another owner first. */
 static uint64_t will_unload(const void *handle)
 {
-    lock();
+    spin_lock(&module_lock);
     uint64_t token = MODULE_UNLOADING | ++module_serial;
-    unlock();
+    spin_unlock(&module_lock);
     hand_over((uintptr_t)handle, token);
     return token;
 }

@@ -6,9 +6,9 @@
 
 #include "preload/nvtx_abi.h"
 #include "preload/preload.h"
+#include "preload/spin.h"
 #include "record/record.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -37,20 +37,9 @@ static size_t nvtx_chunk_used, nvtx_chunk_count;
 static atomic_flag nvtx_lock = ATOMIC_FLAG_INIT;
 static _Atomic uint64_t nvtx_ranges;
 
-static void lock(void)
-{
-    while (atomic_flag_test_and_set_explicit(&nvtx_lock, memory_order_acquire))
-        sched_yield();
-}
-
-static void unlock(void)
-{
-    atomic_flag_clear_explicit(&nvtx_lock, memory_order_release);
-}
-
 void nvtx_after_fork(void)
 {
-    unlock();
+    spin_unlock(&nvtx_lock);
 }
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
@@ -118,7 +107,7 @@ static const void *register_name(const struct name *name)
 {
     size_t size = (sizeof(struct nvtx_string) + name->length + 7) & ~(size_t)7;
     struct nvtx_string *string = NULL;
-    lock();
+    spin_lock(&nvtx_lock);
     if ((!nvtx_chunk || NVTX_CHUNK - nvtx_chunk_used < size) && nvtx_chunk_count < NVTX_CHUNKS) {
         void *map = mmap(NULL, NVTX_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (map != MAP_FAILED) {
@@ -133,14 +122,14 @@ static const void *register_name(const struct name *name)
         string->length = (uint32_t)name->length;
         memcpy(string->bytes, name->bytes, name->length);
     }
-    unlock();
+    spin_unlock(&nvtx_lock);
     return string;
 }
 
 static const void *find_domain(const struct name *name)
 {
     uint32_t length = (uint32_t)(name->length < NVTX_DOMAIN_NAME ? name->length : NVTX_DOMAIN_NAME);
-    lock();
+    spin_lock(&nvtx_lock);
     unsigned i = 0;
     while (i < nvtx_domain_count && i < NVTX_DOMAINS - 1 &&
            !(nvtx_domains[i].length == length && memcmp(nvtx_domains[i].name, name->bytes, length) == 0))
@@ -150,7 +139,7 @@ static const void *find_domain(const struct name *name)
         memcpy(nvtx_domains[i].name, name->bytes, length);
         nvtx_domain_count++;
     }
-    unlock();
+    spin_unlock(&nvtx_lock);
     return &nvtx_domains[i];
 }
 

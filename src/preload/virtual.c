@@ -7,10 +7,10 @@
 #include "preload/hook.h"
 #include "preload/places.h"
 #include "preload/preload.h"
+#include "preload/spin.h"
 #include "preload/unplaced.h"
 #include "preload/wrappers.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 
 #define CALLER __builtin_return_address(0)
@@ -22,20 +22,9 @@ static struct places virtual_mappings; /* address -> size; other: serial number 
 static uint64_t virtual_serial;
 static atomic_flag virtual_lock = ATOMIC_FLAG_INIT;
 
-static void lock(void)
-{
-    while (atomic_flag_test_and_set_explicit(&virtual_lock, memory_order_acquire))
-        sched_yield();
-}
-
-static void unlock(void)
-{
-    atomic_flag_clear_explicit(&virtual_lock, memory_order_release);
-}
-
 void virtual_after_fork(void)
 {
-    unlock();
+    spin_unlock(&virtual_lock);
 }
 
 static void forget_if_gone(struct place *physical)
@@ -56,7 +45,7 @@ static uint64_t hold(struct place *physical)
 static uint64_t remember_handle(uint64_t handle, uint64_t size, uint16_t device, uint8_t kind)
 {
     uint64_t held = 0;
-    lock();
+    spin_lock(&virtual_lock);
     struct place *named = places_add(&virtual_handles, handle);
     struct place *physical = named ? places_find(&virtual_physical, named->other) : NULL;
     if (named && !physical) {
@@ -71,7 +60,7 @@ static uint64_t remember_handle(uint64_t handle, uint64_t size, uint16_t device,
     }
     if (physical)
         physical->references++;
-    unlock();
+    spin_unlock(&virtual_lock);
     return held;
 }
 
@@ -79,7 +68,7 @@ static uint64_t remember_handle(uint64_t handle, uint64_t size, uint16_t device,
  * afterwards another thread may be given the same handle for other memory. */
 static bool forget_handle(uint64_t handle, struct place *before)
 {
-    lock();
+    spin_lock(&virtual_lock);
     struct place *named = places_find(&virtual_handles, handle);
     struct place *physical = named ? places_find(&virtual_physical, named->other) : NULL;
     bool known = physical && physical->references > 0;
@@ -90,13 +79,13 @@ static bool forget_handle(uint64_t handle, struct place *before)
             forget_if_gone(physical);
         }
     }
-    unlock();
+    spin_unlock(&virtual_lock);
     return known;
 }
 
 static void restore_handle(uint64_t handle, const struct place *before)
 {
-    lock();
+    spin_lock(&virtual_lock);
     struct place *named = places_add(&virtual_handles, handle);
     struct place *physical = named ? places_find(&virtual_physical, before->key) : NULL;
     if (named && !physical && (physical = places_add(&virtual_physical, before->key))) {
@@ -107,7 +96,7 @@ static void restore_handle(uint64_t handle, const struct place *before)
         named->other = before->key;
         physical->references++;
     }
-    unlock();
+    spin_unlock(&virtual_lock);
 }
 
 CUresult wrap_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
@@ -151,7 +140,7 @@ CUresult wrap_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, 
     CUresult result = driver.cuMemRetainAllocationHandle(handle, address);
     if (result != CUDA_SUCCESS || !handle)
         return result;
-    lock();
+    spin_lock(&virtual_lock);
     struct place *mapping = places_find(&virtual_mappings, (uintptr_t)address);
     struct place *named = places_find(&virtual_handles, *handle);
     uint64_t serial = named ? named->other : mapping ? mapping->other : 0;
@@ -160,7 +149,7 @@ CUresult wrap_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, 
         named->other = serial;
     if (physical && named)
         physical->references++;
-    unlock();
+    spin_unlock(&virtual_lock);
     return result;
 }
 
@@ -200,7 +189,7 @@ static void count(struct counted *what, struct place *physical, uint64_t address
 static struct counted add_mapping(uint64_t address, uint64_t size, uint64_t handle)
 {
     struct counted what = {0};
-    lock();
+    spin_lock(&virtual_lock);
     struct place *named = places_find(&virtual_handles, handle);
     struct place *physical = named ? places_find(&virtual_physical, named->other) : NULL;
     struct place *mapping = physical ? places_add(&virtual_mappings, address) : NULL;
@@ -216,7 +205,7 @@ static struct counted add_mapping(uint64_t address, uint64_t size, uint64_t hand
             count(&what, physical, address, size);
         }
     }
-    unlock();
+    spin_unlock(&virtual_lock);
     return what;
 }
 
@@ -257,7 +246,7 @@ static struct counted move_to_other_mapping(struct place *physical)
 static uint64_t remove_mapping(uint64_t address, struct counted *gone, struct counted *moved)
 {
     *gone = *moved = (struct counted){0};
-    lock();
+    spin_lock(&virtual_lock);
     struct place *mapping = places_find(&virtual_mappings, address);
     uint64_t size = mapping ? mapping->size : 0;
     struct place *physical = mapping ? places_find(&virtual_physical, mapping->other) : NULL;
@@ -276,7 +265,7 @@ static uint64_t remove_mapping(uint64_t address, struct counted *gone, struct co
         }
         forget_if_gone(physical);
     }
-    unlock();
+    spin_unlock(&virtual_lock);
     return size;
 }
 

@@ -21,36 +21,35 @@ static void imported(struct hook *hook, CUresult result, const CUdeviceptr *addr
     hook_allocated(hook, RECORD_IMPORTED, *address, bytes, RECORD_UNKNOWN);
 }
 
+typedef __typeof__(cuIpcOpenMemHandle) ipc_open;
+
+static CUresult open_handle(struct hook *hook, ipc_open *open, CUdeviceptr *address, const CUipcMemHandle *handle,
+                            unsigned flags)
+{
+    CUresult result;
+    uint64_t size = 0;
+    if (!caching_import(address, handle, flags, &size, &result)) {
+        result = open(address, *handle, flags);
+        imported(hook, result, address);
+    } else if (result == CUDA_SUCCESS) {
+        hook_allocated(hook, RECORD_IMPORTED, *address, size, RECORD_UNKNOWN);
+    }
+    hook_end(hook);
+    return result;
+}
+
 CUresult wrap_cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags)
 {
     struct hook hook;
     hook_begin(&hook, CALL_cuIpcOpenMemHandle, CALLER);
-    CUresult result;
-    uint64_t size = 0;
-    if (!caching_import(address, &handle, flags, &size, &result)) {
-        result = driver.cuIpcOpenMemHandle(address, handle, flags);
-        imported(&hook, result, address);
-    } else if (result == CUDA_SUCCESS) {
-        hook_allocated(&hook, RECORD_IMPORTED, *address, size, RECORD_UNKNOWN);
-    }
-    hook_end(&hook);
-    return result;
+    return open_handle(&hook, driver.cuIpcOpenMemHandle, address, &handle, flags);
 }
 
 CUresult wrap_cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags)
 {
     struct hook hook;
     hook_begin(&hook, CALL_cuIpcOpenMemHandle_v2, CALLER);
-    CUresult result;
-    uint64_t size = 0;
-    if (!caching_import(address, &handle, flags, &size, &result)) {
-        result = driver.cuIpcOpenMemHandle_v2(address, handle, flags);
-        imported(&hook, result, address);
-    } else if (result == CUDA_SUCCESS) {
-        hook_allocated(&hook, RECORD_IMPORTED, *address, size, RECORD_UNKNOWN);
-    }
-    hook_end(&hook);
-    return result;
+    return open_handle(&hook, driver.cuIpcOpenMemHandle_v2, address, &handle, flags);
 }
 
 CUresult wrap_cuIpcCloseMemHandle(CUdeviceptr address)

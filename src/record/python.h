@@ -43,6 +43,7 @@ struct python_layout {
     uint64_t code_mask;       /* of the code's address; the other bits are a tag */
     uint32_t first_line, name, file, lines, first_traceable, bytes; /* in a code object */
     uint32_t ascii_size, compact_size; /* of texts */
+    uint32_t text_kind;       /* bit of their state where their kind begins */
     uint32_t finalizing, interpreters; /* in the runtime */
     uint32_t interpreter_threads, thread_next, thread_number; /* where follows_interpreters is false */
     uint64_t code_type;

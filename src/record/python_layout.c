@@ -18,19 +18,19 @@
 static const struct python_layout layouts[] = {
     {.version = HEX(9), .thread_frame = 24, .cframe_frame = NONE, .previous = 24, .code = 32, .instruction = 104,
      .owner = NONE, .entry = NONE, .instruction_unit = 1, .owner_c = NONE, .first_line = 40, .name = 112, .file = 104,
-     .lines = 120, .first_traceable = NONE, .bytes = NONE, .ascii_size = 48, .compact_size = 72, .finalizing = 16,
+     .lines = 120, .first_traceable = NONE, .bytes = NONE, .ascii_size = 48, .compact_size = 72, .text_kind = 2, .finalizing = 16,
      .interpreters = 32, .interpreter_threads = 8, .thread_next = 8, .thread_number = 176},
     {.version = HEX(10), .thread_frame = 24, .cframe_frame = NONE, .previous = 24, .code = 32, .instruction = 96,
      .owner = NONE, .entry = NONE, .instruction_unit = PYTHON_CODE_UNIT, .owner_c = NONE, .first_line = 40, .name = 112,
-     .file = 104, .lines = 120, .first_traceable = NONE, .bytes = NONE, .ascii_size = 48, .compact_size = 72,
+     .file = 104, .lines = 120, .first_traceable = NONE, .bytes = NONE, .ascii_size = 48, .compact_size = 72, .text_kind = 2,
      .finalizing = 16, .interpreters = 32, .interpreter_threads = 8, .thread_next = 8, .thread_number = 176},
     {.version = HEX(11), .thread_frame = 56, .cframe_frame = 8, .previous = 48, .code = 32, .instruction = 56,
      .owner = 69, .entry = 68, .owner_c = NONE, .first_line = 72, .name = 120, .file = 112, .lines = 136,
-     .first_traceable = 168, .bytes = 184, .ascii_size = 48, .compact_size = 72, .finalizing = 24, .interpreters = 40,
+     .first_traceable = 168, .bytes = 184, .ascii_size = 48, .compact_size = 72, .text_kind = 2, .finalizing = 24, .interpreters = 40,
      .interpreter_threads = 16, .thread_next = 8, .thread_number = 152},
     {.version = HEX(12), .thread_frame = 56, .cframe_frame = 0, .previous = 8, .code = 0, .instruction = 56, .owner = 70,
      .entry = NONE, .owner_c = OWNER_BYTE_C, .first_line = 68, .name = 120, .file = 112, .lines = 136,
-     .first_traceable = 176, .bytes = 192, .ascii_size = 40, .compact_size = 56, .finalizing = 24, .interpreters = 40,
+     .first_traceable = 176, .bytes = 192, .ascii_size = 40, .compact_size = 56, .text_kind = 2, .finalizing = 24, .interpreters = 40,
      .interpreter_threads = 72, .thread_next = 8, .thread_number = 136, .follows_interpreters = true},
 };
 
@@ -48,12 +48,13 @@ enum { TEXT_SIZE, TEXT_STATE, TEXT_LENGTH, TEXT_ASCII_SIZE };
 static const struct words {
     uint32_t version;
     unsigned interpreter, thread, frame, code, object, bytes, text, end;
+    uint32_t text_kind; /* as in struct python_layout */
     uint64_t code_mask;
 } words[] = {
     {.version = HEX(13), .interpreter = 6, .thread = 19, .frame = 28, .code = 34, .object = 44, .bytes = 64, .text = 67,
-     .end = 71, .code_mask = ~UINT64_C(0)},
+     .end = 71, .text_kind = 2, .code_mask = ~UINT64_C(0)},
     {.version = HEX(14), .interpreter = 6, .thread = 22, .frame = 31, .code = 39, .object = 50, .bytes = 74, .text = 77,
-     .end = 81, .code_mask = ~UINT64_C(7)},
+     .end = 81, .text_kind = 16, .code_mask = ~UINT64_C(7)},
 };
 #define WORDS_MOST 81
 
@@ -98,6 +99,7 @@ static void take_words(const uint64_t *at, const struct words *place, struct pyt
         .bytes = (uint32_t)code[CODE_BYTES],
         .ascii_size = 40,
         .compact_size = 56,
+        .text_kind = place->text_kind,
         .finalizing = (uint32_t)at[WORD_RUNTIME + RUNTIME_FINALIZING],
         .interpreters = NONE,
         .follows_interpreters = true,

@@ -258,8 +258,9 @@ static bool read_text(const struct python_layout *layout, uint64_t object, size_
     if (!object || !python_copy(&length, object + PYTHON_SIZE, sizeof(length)) ||
         !python_copy(&state, object + PYTHON_TEXT_STATE, sizeof(state)))
         return false;
-    size_t kind = state >> 2 & 7;
-    bool is_compact = state >> 5 & 1, is_ascii = state >> 6 & 1;
+    state >>= layout->text_kind; /* its kind, whether it is compact, whether ASCII */
+    size_t kind = state & 7;
+    bool is_compact = state >> 3 & 1, is_ascii = state >> 4 & 1;
     if (kind != 1 && kind != 2 && kind != 4)
         return false;
     data = object + (is_ascii ? layout->ascii_size : layout->compact_size);

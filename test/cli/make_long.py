@@ -1,8 +1,9 @@
-"""A snapshot whose trace takes several chunks of snapshot.bin: make_long.py FILE."""
+"""A snapshot whose trace takes several chunks of snapshot.bin: make_long.py FILE [STEPS]."""
 import pickle
 import sys
 
-BASE, SLOTS, ROOM, STEPS = 0x7F0000000000, 64, 2 << 20, 400000
+BASE, SLOTS, ROOM = 0x7F0000000000, 64, 2 << 20
+STEPS = int(sys.argv[2]) if len(sys.argv) > 2 else 400000
 FRAMES = [[{"filename": "a.py", "name": name, "line": 3}] for name in ("make", "step")]
 
 

@@ -126,7 +126,8 @@ static void *fake_memory(size_t size)
     return block + 1;
 }
 
-#define STATE_OF(kind, compact, ascii) ((uint32_t)(kind) << 2 | (uint32_t)(compact) << 5 | (uint32_t)(ascii) << 6)
+/* As from 3.14: behind 16 bits that say whether it is interned. */
+#define STATE_OF(kind, compact, ascii) (3u | (uint32_t)(kind) << 16 | (uint32_t)(compact) << 19 | (uint32_t)(ascii) << 20)
 
 static struct fake_text *fake_ascii(const char *text)
 {

@@ -360,6 +360,28 @@ static void unmapping_covers_all_of_its_range(void **state)
     snapshot_free(snapshot);
 }
 
+static void record_long_unmapping_that_fails(void *context)
+{
+    (void)context;
+    start(0, 0);
+    for (uint64_t i = 0; i < RING_REMOVED + 4; i++)
+        put(RECORD_SEGMENT_MAP, BASE + (i << 21), 2 << 20);
+    put(RECORD_SEGMENT_UNMAP, BASE, (uint64_t)(RING_REMOVED + 4) << 21);
+    struct record_event failed = event_of(RECORD_SEGMENT_UNMAP, BASE, (uint64_t)(RING_REMOVED + 4) << 21);
+    failed.result = 1;
+    recorder_event(&failed);
+}
+
+static void unmapping_that_failed_gives_back_as_much_in_the_state_as_in_the_numbers(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = recorded(record_long_unmapping_that_fails, NULL);
+    const struct memory_stat *bytes = &snapshot->devices[0].stats.kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL];
+    assert_int_equal(snapshot->end.segment_count, RING_REMOVED);
+    assert_int_equal(bytes->current, (uint64_t)RING_REMOVED << 21);
+    snapshot_free(snapshot);
+}
+
 static void record_unseen_free(void *context)
 {
     (void)context;
@@ -602,6 +624,7 @@ int main(void)
         cmocka_unit_test(every_device_has_its_own_capacity),
         cmocka_unit_test(failed_free_is_undone),
         cmocka_unit_test(unmapping_covers_all_of_its_range),
+        cmocka_unit_test(unmapping_that_failed_gives_back_as_much_in_the_state_as_in_the_numbers),
         cmocka_unit_test(memory_at_an_address_thought_live_replaces_it_and_host_memory_is_no_device_memory),
         cmocka_unit_test(live_segments_can_be_walked),
         cmocka_unit_test(forked_child_has_its_own_file_with_an_empty_table),

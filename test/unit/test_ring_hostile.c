@@ -231,6 +231,39 @@ static void refusals_say_what_is_wrong(void **state)
     unlink(damaged_path());
 }
 
+/* One event with a stack of each kind, which come to `frames` native ones. */
+static void record_deep(void *context)
+{
+    uint32_t frames = *(const uint32_t *)context;
+    start(64, 8);
+    put_alloc(BASE, 4096);
+    add_python();
+    struct ring_node node = {RING_STACK_EMPTY, RING_MODULE_UNKNOWN, 0x1000};
+    for (uint32_t i = 0; i < frames; i++) {
+        int64_t number = ring_table_add(RING_NODES, &node, 1);
+        if (number < 0)
+            _exit(1);
+        node.parent = RING_STACK_FIRST + (uint32_t)number;
+    }
+    recorder.rings[0][0].stack = node.parent;
+    recorder_finish();
+}
+
+static void stacks_deeper_than_a_recorder_takes_are_refused(void **state)
+{
+    (void)state;
+    uint32_t frames = RING_DEPTH_MAX;
+    struct error err = {0};
+    struct snapshot *snapshot = recorded(record_deep, &frames);
+    snapshot_free(snapshot);
+    frames++;
+    assert_int_equal(in_child(record_deep, &frames), 0);
+    const char *path = only_file();
+    assert_int_equal(ring_read(path, &snapshot, &err), STATUS_INPUT);
+    assert_non_null(strstr(err.message, "too deep"));
+    unlink(path);
+}
+
 static void only_regular_files_are_read(void **state)
 {
     (void)state;
@@ -285,6 +318,7 @@ int main(void)
         cmocka_unit_test(every_byte_of_header_devices_and_tables_may_be_flipped),
         cmocka_unit_test(file_cut_anywhere_is_refused),
         cmocka_unit_test(refusals_say_what_is_wrong),
+        cmocka_unit_test(stacks_deeper_than_a_recorder_takes_are_refused),
         cmocka_unit_test(only_regular_files_are_read),
         cmocka_unit_test(random_damage_never_crashes),
     };
