@@ -18,18 +18,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#define TALLY_DEVICES 64
+
 /* What the closing lines tell. */
 struct tally {
     size_t files, processes;
     uint64_t entries, lost, ooms;
-    struct text peaks; /* "device 0 1.50 GiB, ..." of the first file */
+    int64_t peaks[TALLY_DEVICES]; /* of each device: the most that one process had reserved; -1: not seen */
     char *first;       /* name of the first file */
     bool incomplete;
 };
 
 static void count_snapshot(const struct snapshot *snapshot, const char *path, struct tally *tally)
 {
-    char size[SIZE_TEXT];
     bool first = tally->files++ == 0;
     tally->incomplete |= snapshot->processes[0].incomplete;
     tally->entries += snapshot->entries.count;
@@ -39,10 +40,11 @@ static void count_snapshot(const struct snapshot *snapshot, const char *path, st
         tally->lost += snapshot->devices[i].lost_entries;
     for (size_t i = 0; is_known && i < list.count; i++) {
         const struct memory_stats *stats = &list.items[i].values;
+        int64_t peak = stats->kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak;
+        unsigned device = list.items[i].device;
         tally->ooms += (uint64_t)stats->num_ooms;
-        if (first && snapshot->device_count)
-            text_printf(&tally->peaks, "%sdevice %u %s", tally->peaks.length ? ", " : "", (unsigned)list.items[i].device,
-                        size_format((uint64_t)stats->kinds[MEMORY_STAT_RESERVED_BYTES][MEMORY_POOL_ALL].peak, size));
+        if (snapshot->device_count && device < TALLY_DEVICES && peak > tally->peaks[device])
+            tally->peaks[device] = peak;
     }
     if (is_known)
         statistics_free(&list);
@@ -63,19 +65,21 @@ static void add_facts(struct snapshot *snapshot, const struct record_job *job)
 }
 
 /* The ring's own process keeps its ring if it cannot be turned into a snapshot: it can be read as it is. */
-static bool collect_ring(const struct record_job *job, const struct record_file *ring, bool with_pid,
+static bool collect_ring(const struct record_job *job, const struct record_file *ring, bool with_pid, uint32_t image,
                          struct tally *tally)
 {
+    char word[32];
     struct snapshot *snapshot = NULL;
     struct error err = {0};
     if (ring_snapshot_read(ring->path, &snapshot, &err)) {
         command_error(ring->path, &err);
         return false;
     }
-    if (job->torch_history && !torch_history_join(ring->path, ring->pid, "end", &snapshot))
+    if (job->torch_history && !image && !torch_history_join(ring->path, ring->pid, "end", &snapshot))
         torch_history_explain(ring->path, ring->pid);
     add_facts(snapshot, job);
-    char *name = ring_snapshot_name(snapshot, job->output, with_pid, NULL);
+    snprintf(word, sizeof(word), "exec%" PRIu32, image); /* before the program that the process became in the end */
+    char *name = ring_snapshot_name(snapshot, job->output, with_pid, image ? word : NULL);
     int status = name ? ring_snapshot_write(snapshot, name, &err) : error_no_memory(&err);
     if (status) {
         command_error(NULL, &err); /* the message names the file */
@@ -90,12 +94,13 @@ static bool collect_ring(const struct record_job *job, const struct record_file 
 }
 
 /* The one that gets the plain name: the program's own process, one whose moments have it, else the only one there is. */
-static size_t choose_first(const struct record_job *job, const struct record_file *rings, size_t count)
+static size_t choose_first(const struct record_job *job, const struct record_file *rings, const uint32_t *images,
+                           size_t count)
 {
     int64_t wanted[2] = {job->run.pid, job->moments ? job->moments->plain : 0};
     for (size_t turn = 0; turn < 2; turn++)
         for (size_t i = 0; i < count; i++)
-            if (rings[i].pid == wanted[turn])
+            if (rings[i].pid == wanted[turn] && !(images && images[i]))
                 return i;
     return count == 1 ? 0 : SIZE_MAX;
 }
@@ -105,7 +110,9 @@ static bool collect_rings(const struct record_job *job, const struct record_file
 {
     bool all = true, told_apart = ring_name_tells_apart(job->output);
     bool *unique = record_names_unique(rings, count, job->output);
-    size_t first = choose_first(job, rings, count);
+    uint32_t *images = record_names_images(rings, count);
+    size_t first = choose_first(job, rings, images, count);
+    int64_t plain = first < count ? rings[first].pid : 0;
     for (size_t turn = 0; turn <= count; turn++) { /* the first one first */
         size_t i = turn == 0 ? first : turn - 1;
         if (i >= count || (turn > 0 && i == first))
@@ -116,9 +123,11 @@ static bool collect_rings(const struct record_job *job, const struct record_file
             all = false;
             continue;
         }
-        all &= collect_ring(job, &rings[i], i != first && !told_apart && !(unique && unique[i]), tally);
+        bool with_pid = rings[i].pid != plain && !told_apart && !(unique && unique[i]);
+        all &= collect_ring(job, &rings[i], with_pid, images ? images[i] : 0, tally);
     }
     free(unique);
+    free(images);
     tally->processes = count;
     return all;
 }
@@ -173,6 +182,18 @@ static void print_moments(const struct record_moments *moments)
     command_note("states kept on the way: %s%s", moments->first ? moments->first : "", more);
 }
 
+static void print_peaks(const struct tally *tally)
+{
+    char size[SIZE_TEXT];
+    struct text peaks = {0};
+    for (unsigned i = 0; i < TALLY_DEVICES; i++)
+        if (tally->peaks[i] >= 0)
+            text_printf(&peaks, "%sdevice %u %s", peaks.length ? ", " : "", i, size_format((uint64_t)tally->peaks[i], size));
+    command_note("peak reserved: %s%s", peaks.length ? text_string(&peaks) : "nothing, no device memory was taken",
+                 peaks.length && tally->files > 1 ? " (the most of one process)" : "");
+    text_free(&peaks);
+}
+
 static void print_lines(const struct tally *tally)
 {
     char lost[64] = "", ooms[64] = "", processes[64] = "";
@@ -187,8 +208,7 @@ static void print_lines(const struct tally *tally)
     if (tally->incomplete)
         command_note("the recording is incomplete: there was no room for all that it must keep (cudamem info says what "
                      "is missing)");
-    command_note("peak reserved: %s",
-                 tally->peaks.length ? text_string(&tally->peaks) : "nothing, no device memory was taken");
+    print_peaks(tally);
     if (tally->entries)
         command_note("next: cudamem summary %s", name);
     else
@@ -202,6 +222,7 @@ void record_collect(const struct record_job *job)
     size_t count = 0;
     struct error err = {0};
     bool failed = has_mark(job, "failed"), unseen = has_mark(job, "unseen");
+    memset(tally.peaks, 0xff, sizeof(tally.peaks));
     if (job->moments)
         record_moments_end(job->moments);
     if (record_folder_rings(job->ring_folder, &rings, &count, &err)) {
@@ -227,6 +248,5 @@ void record_collect(const struct record_job *job)
     if (job->torch_history)
         torch_history_clean(job->ring_folder);
     record_folder_remove(job->ring_folder);
-    text_free(&tally.peaks);
     free(tally.first);
 }

@@ -52,3 +52,38 @@ bool *record_names_unique(const struct record_file *rings, size_t count, const c
     free(names);
     return unique;
 }
+
+struct image {
+    int64_t pid, start;
+    size_t ring;
+};
+
+static int compare_images(const void *a, const void *b)
+{
+    const struct image *x = a, *y = b;
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+uint32_t *record_names_images(const struct record_file *rings, size_t count)
+{
+    uint32_t *numbers = calloc(count + 1, sizeof(*numbers));
+    struct image *images = calloc(count + 1, sizeof(*images));
+    struct ring_facts facts;
+    for (size_t i = 0; i < count && numbers && images; i++)
+        images[i] = (struct image){rings[i].pid, ring_read_facts(rings[i].path, &facts, NULL) ? 0 : facts.start_time, i};
+    if (numbers && images && count)
+        qsort(images, count, sizeof(*images), compare_images);
+    for (size_t i = 0, first = 0; i < count && numbers && images; i++) {
+        first = images[first].pid == images[i].pid ? first : i;
+        bool is_last = i + 1 == count || images[i + 1].pid != images[i].pid;
+        numbers[images[i].ring] = is_last ? 0 : (uint32_t)(i - first + 1);
+    }
+    if (!images) {
+        free(numbers);
+        numbers = NULL;
+    }
+    free(images);
+    return numbers;
+}

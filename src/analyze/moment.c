@@ -66,9 +66,10 @@ int moment_parse(const char *given, struct moment *moment, struct error *err)
             moment->kind = words[i].kind;
             return STATUS_OK;
         }
-    if (strncmp(text, "mark:", 5) == 0 && text[5] && strlen(text + 5) < sizeof(moment->name)) {
+    size_t length = strlen(text);
+    if (length > 5 && length - 5 < sizeof(moment->name) && strncmp(text, "mark:", 5) == 0) {
         moment->kind = MOMENT_MARK;
-        memcpy(moment->name, text + 5, strlen(text + 5) + 1);
+        memcpy(moment->name, text + 5, length - 4);
         return STATUS_OK;
     }
     if (strncmp(text, "oom", 3) == 0 && parse_number(text + 3, &moment->number) && moment->number) {

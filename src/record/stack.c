@@ -7,8 +7,10 @@
 #include "record/internal.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #define UNWIND_PREFIX "_ULx86_64_"
@@ -29,6 +31,32 @@ static void **unwind_space;
 
 static struct trie trie = {.table = RING_NODES, .first = 65536};
 
+/* libunwind keeps a pipe to try addresses with.  It must not get numbers that the program would have got, or that it
+ * takes for its own: the low ones are held meanwhile. */
+#define DESCRIPTORS 512
+struct descriptors {
+    uint64_t held[DESCRIPTORS / 64];
+};
+
+static void take_descriptors(struct descriptors *taken)
+{
+    memset(taken, 0, sizeof(*taken));
+    for (int fd = open("/dev/null", O_RDONLY | O_CLOEXEC); fd >= 0; fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) {
+        if (fd >= DESCRIPTORS) {
+            close(fd);
+            return;
+        }
+        taken->held[fd / 64] |= UINT64_C(1) << fd % 64;
+    }
+}
+
+static void give_descriptors(const struct descriptors *taken)
+{
+    for (int fd = 0; fd < DESCRIPTORS; fd++)
+        if (taken->held[fd / 64] >> fd % 64 & 1)
+            close(fd);
+}
+
 int stack_start(char *message, size_t message_size)
 {
     void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
@@ -46,12 +74,15 @@ int stack_start(char *message, size_t message_size)
     memcpy(&set_policy, &policy, sizeof(set_policy));
     memcpy(&flush_cache, &flush, sizeof(flush_cache));
     unwind_space = dlsym(library, UNWIND_PREFIX "local_addr_space");
+    struct descriptors taken;
+    take_descriptors(&taken);
     if (policy && unwind_space && *unwind_space)
         set_policy(*unwind_space, UNWIND_CACHE_PER_THREAD);
     void *frames[4];
     unwind_cache_before();
     int count = take_frames(frames, 4); /* what it looks up once, it looks up now */
     unwind_cache_find(frames, count);
+    give_descriptors(&taken);
     return 0;
 }
 

@@ -70,6 +70,38 @@ statuses_of_programs_that_do_not_start() {
     expect "no program" "$?" 2
 }
 
+each_program_that_a_process_becomes_has_its_file() {
+    record "$PROGRAMS/torch" exec "$PROGRAMS/torch" exec "$PROGRAMS/torch" oom
+    expect "exit status" "$status" 0
+    contains "the line" "$(cat record.err)" "in snapshot.bin and 2 more, one a process"
+    contains "the last one has the plain name" "$(dump snapshot.bin | grep -c '^entry oom')" 3
+    for file in snapshot.exec1.bin snapshot.exec2.bin; do
+        [ -f $file ] || fail "$file is not there: $(ls)"
+        expect "$file is one that trains" "$(dump $file | grep -c '^entry oom')" 0
+    done
+    contains "the peak is that of any of them" "$(cat record.err)" "(the most of one process)"
+}
+
+files_of_the_program_have_the_numbers_they_would_have() {
+    python=$(command -v python3) || skip "no python3"
+    cat >numbers.py <<'END'
+import ctypes, os
+driver = ctypes.CDLL("libcuda.so.1")
+context, address = ctypes.c_void_p(), ctypes.c_uint64()
+driver.cuInit(0)
+driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+driver.cuCtxSetCurrent(context)
+driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(4096))
+os.write(1, b"%d\n" % os.open("/dev/null", 0))
+os.closerange(3, 100)
+files = [os.open("file%d" % i, os.O_RDWR | os.O_CREAT, 0o600) for i in range(8)]
+for turn in range(20):
+    driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(4096))
+os.write(1, repr([(file, os.lseek(file, 0, 1), os.fstat(file).st_size) for file in files]).encode())
+END
+    same "$python" numbers.py
+}
+
 no_permission_for_the_output_folder() {
     mkdir closed
     chmod 500 closed

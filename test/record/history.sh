@@ -78,6 +78,14 @@ asked_for_while_it_runs() {
     wait "$recorder"
 }
 
+not_where_pytorch_has_no_history_to_tell() {
+    record --torch-history --allocator caching true
+    expect "with the caching allocator" "$status" 2
+    record --torch-history --start-paused true
+    expect "paused" "$status" 2
+    contains "the line" "$(cat record.err)" "not with --start-paused"
+}
+
 without_pythons_end_the_recording_stands_alone() {
     record --torch-history "$python" "$work_py" killed
     [ -f snapshot.bin ] || fail "there is no snapshot"

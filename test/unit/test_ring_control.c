@@ -334,10 +334,12 @@ static void copies_under_load_hold_together(void **state)
 {
     (void)state;
     int copies = 0;
-    assert_int_equal(in_child(copy_while_hammering, &copies), 0);
-    each_file(check_copy, &copies);
+    for (int round = 0; round < 50 && !copies; round++) { /* it may end before the first failure on a busy machine */
+        assert_int_equal(in_child(copy_while_hammering, &copies), 0);
+        each_file(check_copy, &copies);
+        each_file(remove_file, NULL);
+    }
     assert_true(copies > 0);
-    each_file(remove_file, NULL);
 }
 
 int main(void)
