@@ -87,14 +87,16 @@ static int read_settings(struct command_line *line, struct record_settings *sett
     if (settings->output[0] == 0 || strcmp(settings->output, "-") == 0)
         return command_usage(line->command, "-o: a file; standard output is the program's");
     int status = record_allocator_read(line, settings);
-    if (!status && settings->torch_history && (settings->caching || settings->start_paused))
-        status = command_usage(line->command, "--torch-history: PyTorch's history is whole, of its own allocator; not with %s",
-                               settings->caching ? "--allocator caching" : "--start-paused");
     return status ? status : check_sim(line, settings);
 }
 
 int record_options_read(struct command_line *line, struct record_settings *settings, struct record_moments *moments)
 {
     int status = read_settings(line, settings);
-    return status ? status : read_moments(line, settings, moments);
+    if (!status)
+        status = read_moments(line, settings, moments);
+    if (!status && settings->torch_history && (settings->caching || settings->start_paused))
+        status = command_usage(line->command, "--torch-history: PyTorch's history is whole, of its own allocator; not with %s",
+                               settings->caching ? "--allocator caching" : "--start-paused");
+    return status;
 }
