@@ -96,6 +96,28 @@ struct recorder_cached_stack {
     uint32_t stack, modules; /* generation of the module table it was made under */
 };
 
+/* walk.c: frames whose places on the stack are known. */
+#define WALK_FRAMES 32768u /* a thread; a power of two; untouched pages cost nothing */
+#define WALK_SEEN 16384u
+#define WALK_CREDIT 4096u /* stacks that are learned before any is walked */
+struct walk_state {
+    uintptr_t pc, sp, bp; /* as they are in a frame when its callee returns */
+};
+struct walk_frame {
+    struct walk_state state;
+    uint32_t caller;        /* the last one's place in the table */
+    uint16_t return_place;  /* of the return address: words from the stack pointer, + 1; 0: there is no caller */
+    uint16_t pointer_place; /* of the caller's frame pointer, likewise; 0: it is this one's */
+};
+struct walk_memory {
+    struct walk_frame frames[WALK_FRAMES];
+    uint32_t seen[WALK_SEEN];
+    uint32_t turn, refused;
+    uint64_t earned, learned;
+    bool distrusted; /* walks and libunwind disagreed, or these stacks are for libunwind: nothing is walked here */
+    void *check[RECORDER_DEPTH_MAX + RECORDER_OWN_FRAMES];
+};
+
 /* Python's frames as they were at the last event, so that those that did not change are not looked up again. */
 struct python_memory {
     struct python_frame frames[2][RECORDER_DEPTH_MAX]; /* innermost first, by turns */
@@ -114,6 +136,7 @@ struct recorder_thread_block {
     uint32_t unloads;   /* as modules_unloads() said at the last stack */
     struct recorder_cached_stack stacks[RECORDER_STACK_CACHE];
     void *frames[RECORDER_DEPTH_MAX + RECORDER_OWN_FRAMES];
+    struct walk_memory walks;
     struct python_memory python;
     uint64_t freed_address; /* of the last free: `removed` holds what it removed */
     uint32_t removed_count; /* may exceed RECORDER_REMOVED: the rest is not remembered */
@@ -221,6 +244,20 @@ uint32_t modules_unloads(void);                      /* modules that went, when 
 bool modules_refresh(void); /* under the intern lock; true if one was unloaded */
 uint32_t modules_resolve(uint64_t pc, uint64_t *offset);
 void modules_forget(void);
+
+/* walk.c */
+enum walk_end {
+    WALK_DONE,
+    WALK_UNKNOWN, /* a frame that is not known yet */
+    WALK_REFUSED, /* one that only libunwind can follow */
+};
+void walk_start(void *library); /* libunwind */
+enum walk_end walk_frames(struct walk_memory *memory, const struct walk_state *from, void **frames, size_t limit,
+                          size_t *count);
+/* What libunwind found from there: `count` frames, their hash.  Called below the frame that `from` is the caller of. */
+void walk_learn(struct walk_memory *memory, const struct walk_state *from, void *const *frames, size_t count,
+                uint64_t stack);
+void walk_forget(struct walk_memory *memory);
 
 /* unwind_cache.c: around the first stack, and when a library went. */
 void unwind_cache_before(void);

@@ -1,5 +1,6 @@
 /*
- * Native stacks: taken by libunwind's unw_backtrace, remembered a thread by their hash, kept in the file as a trie.
+ * Native stacks: taken by libunwind's unw_backtrace or walked as it did before (walk.c), remembered a thread by their
+ * hash, kept in the file as a trie.
  *
  * libunwind is opened with RTLD_LOCAL: as a normal dependency of a preloaded library it would take over `backtrace`
  * and the unwinding of C++ exceptions of the whole program.  Frames are taken without any lock of ours.
@@ -28,6 +29,9 @@
 static int (*take_frames)(void **frames, int count);
 static void (*flush_cache)(void *space, uintptr_t low, uintptr_t high);
 static void **unwind_space;
+#if defined(__x86_64__)
+static void *own_frame; /* what libunwind returns to; the first of its frames */
+#endif
 
 static struct trie trie = {.table = RING_NODES, .first = 65536};
 
@@ -83,6 +87,7 @@ int stack_start(char *message, size_t message_size)
     int count = take_frames(frames, 4); /* what it looks up once, it looks up now */
     unwind_cache_find(frames, count);
     give_descriptors(&taken);
+    walk_start(library);
     return 0;
 }
 
@@ -131,6 +136,33 @@ static void forget_unloaded(struct recorder_thread_block *block)
     if (flush_cache && unwind_space && *unwind_space)
         flush_cache(*unwind_space, 0, 0);
     unwind_cache_empty();
+    walk_forget(&block->walks);
+}
+
+/* All frames, our own at first.  A function of its own, with a frame pointer: where its caller is, no table need say. */
+static __attribute__((noinline)) size_t take(struct recorder_thread_block *block, size_t limit)
+{
+    enum walk_end end = WALK_REFUSED;
+    size_t count = 0;
+#if defined(__x86_64__)
+    uintptr_t *frame = __builtin_frame_address(0);
+    const struct walk_state from = {frame[1], (uintptr_t)(frame + 2), frame[0]};
+    end = walk_frames(&block->walks, &from, block->frames + 1, limit - 1, &count);
+    if (__builtin_expect(end == WALK_DONE, 1)) {
+        block->frames[0] = __atomic_load_n(&own_frame, __ATOMIC_RELAXED);
+        return count + 1;
+    }
+#endif
+    int taken = take_frames(block->frames, (int)limit);
+    count = taken < 0 ? 0 : (size_t)taken;
+#if defined(__x86_64__)
+    if (count > 1) {
+        __atomic_store_n(&own_frame, block->frames[0], __ATOMIC_RELAXED);
+        if (end == WALK_UNKNOWN)
+            walk_learn(&block->walks, &from, block->frames + 1, count - 1, hash_frames(block->frames, count));
+    }
+#endif
+    return count;
 }
 
 static uint32_t capture(struct recorder_thread_block *block, const void *skip, uint64_t now)
@@ -139,8 +171,7 @@ static uint32_t capture(struct recorder_thread_block *block, const void *skip, u
     uint32_t generation = modules_current(now, false);
     if (__builtin_expect(block->unloads != modules_unloads(), 0))
         forget_unloaded(block);
-    int taken = take_frames(block->frames, (int)limit);
-    size_t count = taken < 0 ? 0 : (size_t)taken;
+    size_t count = take(block, limit);
     for (size_t i = 0; skip && i < count && i < RECORDER_OWN_FRAMES; i++) {
         if (block->frames[i] == skip) {
             first = i;

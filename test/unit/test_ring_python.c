@@ -124,7 +124,7 @@ static void threads_without_frames_have_none(void **state)
 #define CODES 6
 
 static struct fake_code *walk_codes[CODES];
-static struct fake_frame *walk_frames[48];
+static struct fake_frame *the_frames[48];
 
 /* The same walk in the child that records and in the parent that compares. */
 static unsigned walk_step(unsigned depth, uint64_t *random)
@@ -132,11 +132,11 @@ static unsigned walk_step(unsigned depth, uint64_t *random)
     *random ^= *random << 13, *random ^= *random >> 7, *random ^= *random << 17;
     unsigned keep = depth ? depth - (unsigned)(*random % 4 % (depth + 1)) : 0, more = (unsigned)(*random >> 8) % 5;
     if (keep && *random >> 16 & 1)
-        walk_frames[keep - 1]->instruction = ((struct fake_code *)(walk_frames[keep - 1]->executable & ~UINT64_C(1)))->bytes +
+        the_frames[keep - 1]->instruction = ((struct fake_code *)(the_frames[keep - 1]->executable & ~UINT64_C(1)))->bytes +
                                              (*random >> 17 & 3);
     for (depth = keep; depth < keep + more && depth < 48; depth++) {
-        struct fake_frame *previous = depth ? walk_frames[depth - 1] : NULL;
-        walk_frames[depth] = fake_frame(walk_codes[(*random >> (20 + depth % 8)) % CODES], (int)(*random >> 30 & 3),
+        struct fake_frame *previous = depth ? the_frames[depth - 1] : NULL;
+        the_frames[depth] = fake_frame(walk_codes[(*random >> (20 + depth % 8)) % CODES], (int)(*random >> 30 & 3),
                                         *random >> (40 + depth % 8) & 1 ? fake_entry(previous) : previous);
     }
     return depth;
@@ -158,7 +158,7 @@ static void record_walks(void *context)
     start_with(false, *limit);
     for (uint64_t i = 0; i < WALKS; i++) {
         depth = walk_step(depth, &random);
-        run_in(depth ? walk_frames[depth - 1] : NULL);
+        run_in(depth ? the_frames[depth - 1] : NULL);
         put_alloc(BASE + i * 8192, 4096);
     }
 }
@@ -174,10 +174,10 @@ static void compare_walks(unsigned limit)
         size_t used = 0;
         depth = walk_step(depth, &random);
         for (unsigned n = depth; n-- > 0 && depth - n <= limit;) {
-            struct fake_code *code = (void *)(walk_frames[n]->executable & ~UINT64_C(1));
+            struct fake_code *code = (void *)(the_frames[n]->executable & ~UINT64_C(1));
             used += (size_t)snprintf(wanted + used, sizeof(wanted) - used, "%s%s:%d:%s", used ? ";" : "",
                                      code->file->as.ascii,
-                                     code->first_line + (int)(walk_frames[n]->instruction - code->bytes),
+                                     code->first_line + (int)(the_frames[n]->instruction - code->bytes),
                                      code->name->as.ascii);
         }
         assert_string_equal(python_stack(snapshot, i), wanted);
