@@ -43,10 +43,12 @@ struct recorder {
     uint32_t generation;  /* of the file: what threads remember of another one is stale */
     uint32_t clock;       /* enum ring_clock */
     bool stacks, python;  /* native, Python's */
+    bool in_memory;       /* there is no file: only stacks are kept (stacks.c) */
     unsigned depth;       /* of each */
     uint32_t max_nodes;
     uint64_t max_entries, slots;
     size_t page;
+    uintptr_t own_start, own_size; /* code whose innermost frames no stack shows; size 0: none */
 
     /* The file. */
     struct ring_header *header;
@@ -123,6 +125,7 @@ struct python_memory {
     struct python_frame frames[2][RECORDER_DEPTH_MAX]; /* innermost first, by turns */
     uint32_t nodes[RECORDER_DEPTH_MAX];                /* of the last ones, outermost first */
     uint32_t turn, count;                              /* the last ones are frames[turn] */
+    struct python_known_code codes[1 << PYTHON_CODES_BITS];
     struct {
         uint64_t key;
         uint32_t node, spare;
@@ -168,6 +171,7 @@ static inline uint64_t ticks_now(void)
 
 /* ring_file.c: all return NULL or -1 with errno when there is no room. */
 int ring_file_make(unsigned device); /* with a ring for that device */
+int ring_file_make_in_memory(void);  /* the tables of stacks alone, for stacks.c */
 void ring_file_tell_facts(void);     /* of the devices, once it is there */
 void *ring_file_append(uint64_t size, uint64_t *offset); /* takes the grow lock */
 void ring_file_forget(void);                             /* unmap what is mapped: in a forked child */
@@ -233,7 +237,8 @@ static inline uint64_t fold(uint64_t a, uint64_t b)
 
 /* stack.c, python.c, modules.c */
 int stack_start(char *message, size_t message_size); /* -1: no unwinder */
-void stack_capture(struct recorder_thread_block *block, const void *skip, uint64_t now, uint32_t *native,
+/* false: the native one, which was wanted, is lost */
+bool stack_capture(struct recorder_thread_block *block, const void *skip, uint64_t now, uint32_t *native,
                    uint32_t *python);
 void stack_forget(void);                             /* a new file: the tries are empty */
 void stack_refresh_modules(void);                    /* under the intern lock */
@@ -275,6 +280,8 @@ struct recorder_thread {
 extern __thread struct recorder_thread recorder_self __attribute__((tls_model("initial-exec")));
 void recorder_threads_start(void); /* how threads end, and what fork waits for */
 void recorder_enter_thread(void);  /* a thread's first event in this file */
+void recorder_hold_captures(void); /* as fork does: until they are released no stack is taken */
+void recorder_release_captures(void);
 bool recorder_begin_capture(struct recorder_thread_block *block); /* false: a fork takes too long */
 
 static inline void recorder_end_capture(struct recorder_thread_block *block)

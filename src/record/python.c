@@ -40,7 +40,7 @@ static void say_not_recorded(uint32_t version, enum ring_python_state state)
 {
     static uint32_t said;
     char line[160], number[32] = "";
-    if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+    if (recorder.in_memory || __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
         return;
     if (version)
         snprintf(number, sizeof(number), " %u.%u", version >> 24, version >> 16 & 0xff);
@@ -205,7 +205,7 @@ uint32_t python_capture(struct recorder_thread_block *block, uint64_t now)
     if (!thread)
         return RING_STACK_NONE;
     struct python_memory *memory = &block->python;
-    struct python_walk walk = {.frames = memory->frames[!memory->turn], .limit = recorder.depth};
+    struct python_walk walk = {.frames = memory->frames[!memory->turn], .codes = memory->codes, .limit = recorder.depth};
     bool proved = __atomic_load_n(&python.proved, __ATOMIC_RELAXED);
     python_walk(&python.layout, thread, &walk, !proved);
     if (walk.failed) {

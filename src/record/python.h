@@ -42,6 +42,7 @@ struct python_layout {
     uint32_t owner_c;         /* owners from here on are no Python functions */
     uint64_t code_mask;       /* of the code's address; the other bits are a tag */
     uint32_t first_line, name, file, lines, first_traceable, bytes; /* in a code object */
+    uint32_t code_version;    /* there, too: a number that no two have, 0 when they ran out */
     uint32_t ascii_size, compact_size; /* of texts */
     uint32_t text_kind;       /* bit of their state where their kind begins */
     uint32_t finalizing, interpreters; /* in the runtime */
@@ -53,6 +54,7 @@ struct python_layout {
 
 #define PYTHON_TYPE 8u          /* in every object */
 #define PYTHON_SIZE 16u         /* in a text and in bytes */
+#define PYTHON_TEXT_HASH 24u    /* -1: not yet */
 #define PYTHON_TEXT_STATE 32u
 #define PYTHON_BYTES_DATA 32u
 #define PYTHON_CODE_UNIT 2u
@@ -68,8 +70,16 @@ struct python_frame {
     uint32_t flags;       /* enum ring_python_flag */
 };
 
+/* What a thread remembers of code objects: the identity of one that says the same as before is not worked out again. */
+#define PYTHON_CODES_BITS 9
+struct python_known_code {
+    uint64_t code, name, file, lines, contents, identity;
+    int32_t first_line;
+};
+
 struct python_walk {
     struct python_frame *frames; /* innermost first */
+    struct python_known_code *codes; /* 1 << PYTHON_CODES_BITS of them; may be NULL */
     uint32_t count, limit;
     bool failed;          /* memory that cannot be read, or is not what it should be */
 };

@@ -18,19 +18,19 @@
 static const struct python_layout layouts[] = {
     {.version = HEX(9), .thread_frame = 24, .cframe_frame = NONE, .previous = 24, .code = 32, .instruction = 104,
      .owner = NONE, .entry = NONE, .instruction_unit = 1, .owner_c = NONE, .first_line = 40, .name = 112, .file = 104,
-     .lines = 120, .first_traceable = NONE, .bytes = NONE, .ascii_size = 48, .compact_size = 72, .text_kind = 2, .finalizing = 16,
+     .lines = 120, .first_traceable = NONE, .bytes = NONE, .code_version = NONE, .ascii_size = 48, .compact_size = 72, .text_kind = 2, .finalizing = 16,
      .interpreters = 32, .interpreter_threads = 8, .thread_next = 8, .thread_number = 176},
     {.version = HEX(10), .thread_frame = 24, .cframe_frame = NONE, .previous = 24, .code = 32, .instruction = 96,
      .owner = NONE, .entry = NONE, .instruction_unit = PYTHON_CODE_UNIT, .owner_c = NONE, .first_line = 40, .name = 112,
-     .file = 104, .lines = 120, .first_traceable = NONE, .bytes = NONE, .ascii_size = 48, .compact_size = 72, .text_kind = 2,
+     .file = 104, .lines = 120, .first_traceable = NONE, .bytes = NONE, .code_version = NONE, .ascii_size = 48, .compact_size = 72, .text_kind = 2,
      .finalizing = 16, .interpreters = 32, .interpreter_threads = 8, .thread_next = 8, .thread_number = 176},
     {.version = HEX(11), .thread_frame = 56, .cframe_frame = 8, .previous = 48, .code = 32, .instruction = 56,
      .owner = 69, .entry = 68, .owner_c = NONE, .first_line = 72, .name = 120, .file = 112, .lines = 136,
-     .first_traceable = 168, .bytes = 184, .ascii_size = 48, .compact_size = 72, .text_kind = 2, .finalizing = 24, .interpreters = 40,
+     .first_traceable = 168, .bytes = 184, .code_version = NONE, .ascii_size = 48, .compact_size = 72, .text_kind = 2, .finalizing = 24, .interpreters = 40,
      .interpreter_threads = 16, .thread_next = 8, .thread_number = 152},
     {.version = HEX(12), .thread_frame = 56, .cframe_frame = 0, .previous = 8, .code = 0, .instruction = 56, .owner = 70,
      .entry = NONE, .owner_c = OWNER_BYTE_C, .first_line = 68, .name = 120, .file = 112, .lines = 136,
-     .first_traceable = 176, .bytes = 192, .ascii_size = 40, .compact_size = 56, .text_kind = 2, .finalizing = 24, .interpreters = 40,
+     .first_traceable = 176, .bytes = 192, .code_version = 92, .ascii_size = 40, .compact_size = 56, .text_kind = 2, .finalizing = 24, .interpreters = 40,
      .interpreter_threads = 72, .thread_next = 8, .thread_number = 136, .follows_interpreters = true},
 };
 
@@ -78,6 +78,13 @@ static bool is_in_place(const uint64_t *at, const struct words *place)
            at[WORD_RUNTIME + RUNTIME_SIZE] < UINT32_MAX && code[CODE_BYTES] >= 16;
 }
 
+/* Six numbers stand behind the first line, the version the last of them, then two pointers: if that is the distance. */
+static uint32_t code_version_of(const uint64_t *code)
+{
+    bool is_as_known = code[CODE_FILE] == code[CODE_FIRST_LINE] + 7 * sizeof(int32_t) + 2 * sizeof(void *);
+    return is_as_known ? (uint32_t)(code[CODE_FIRST_LINE] + 6 * sizeof(int32_t)) : NONE;
+}
+
 static void take_words(const uint64_t *at, const struct words *place, struct python_layout *layout)
 {
     const uint64_t *frame = at + place->frame, *code = at + place->code;
@@ -97,6 +104,7 @@ static void take_words(const uint64_t *at, const struct words *place, struct pyt
         .lines = (uint32_t)code[CODE_LINES],
         .first_traceable = (uint32_t)code[CODE_BYTES] - 16, /* it and one pointer stand before the code */
         .bytes = (uint32_t)code[CODE_BYTES],
+        .code_version = code_version_of(code),
         .ascii_size = 40,
         .compact_size = 56,
         .text_kind = place->text_kind,

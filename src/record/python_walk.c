@@ -74,18 +74,70 @@ INLINE uint8_t byte(const struct reading *reading, uint64_t at)
     return value;
 }
 
-/* A code object may die and another get its address: it is known by what it says of itself, too. */
-INLINE uint64_t identity_of(const struct reading *reading, uint64_t code)
+/* The last bytes of a text's or of bytes' data, as the aligned word that holds the last one, all of it in the object. */
+INLINE uint64_t tail_of(const struct reading *reading, uint64_t data, uint64_t length)
+{
+    return length && length < INT32_MAX ? word(reading, data + ((length - 1) & ~UINT64_C(7))) : 0;
+}
+
+INLINE uint64_t file_contents(const struct reading *reading, uint64_t file)
+{
+    const uint32_t compact_ascii = UINT32_C(3) << 3;
+    uint64_t length = word(reading, file + PYTHON_SIZE);
+    uint32_t state = (uint32_t)number(reading, file + PYTHON_TEXT_STATE) >> reading->layout->text_kind;
+    if ((state & compact_ascii) != compact_ascii)
+        return length;
+    return length ^ tail_of(reading, file + reading->layout->ascii_size, length);
+}
+
+/* What a code object says of itself; no name: it makes no sense.  Names are hashed when they are made, for they are
+ * interned; texts and tables of the same length mostly differ at the end. */
+INLINE void read_code(const struct reading *reading, uint64_t code, struct python_known_code *said)
 {
     const struct python_layout *layout = reading->layout;
-    uint64_t name = word(reading, code + layout->name), file = word(reading, code + layout->file);
-    uint64_t lines = word(reading, code + layout->lines);
-    uint64_t first = (uint32_t)number(reading, code + layout->first_line);
-    if (!name || !file || !lines)
+    said->code = code;
+    said->name = word(reading, code + layout->name);
+    said->file = word(reading, code + layout->file);
+    said->lines = word(reading, code + layout->lines);
+    said->first_line = number(reading, code + layout->first_line);
+    if (!said->name || !said->file || !said->lines) {
+        said->name = said->contents = 0;
+        return;
+    }
+    uint64_t lines = word(reading, said->lines + PYTHON_SIZE);
+    said->contents = word(reading, said->name + PYTHON_TEXT_HASH);
+    said->contents = said->contents * UINT64_C(0xc2b2ae3d27d4eb4f) + word(reading, said->name + PYTHON_SIZE);
+    said->contents = said->contents * UINT64_C(0x9e3779b97f4a7c15) + file_contents(reading, said->file);
+    said->contents = said->contents * UINT64_C(0xd6e8feb86659fd93) + lines +
+                     tail_of(reading, said->lines + PYTHON_BYTES_DATA, lines);
+}
+
+/* By what it says of itself. */
+INLINE uint64_t identity_by_contents(const struct reading *reading, uint64_t code)
+{
+    struct python_known_code said, none, *known = &none;
+    read_code(reading, code, &said);
+    if (!said.name)
         return 0;
-    uint64_t sizes = word(reading, name + PYTHON_SIZE) ^ word(reading, file + PYTHON_SIZE) << 16 ^
-                     word(reading, lines + PYTHON_SIZE) << 32;
-    return fold(fold(code, name), fold(file, lines) ^ fold(sizes, first));
+    if (reading->walk->codes) {
+        known = &reading->walk->codes[(code >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - PYTHON_CODES_BITS)];
+        if (known->code == code && known->name == said.name && known->file == said.file && known->lines == said.lines &&
+            known->contents == said.contents && known->first_line == said.first_line)
+            return known->identity;
+    }
+    *known = said;
+    known->identity = fold(fold(code, said.name), fold(said.file, said.lines) ^ fold(said.contents, (uint32_t)said.first_line));
+    return known->identity;
+}
+
+/* A code object may die and another get its address.  While nothing is proved its contents are read anyhow. */
+INLINE uint64_t identity_of(const struct reading *reading, uint64_t code)
+{
+    uint32_t at = reading->layout->code_version, version = 0;
+    if (at != PYTHON_NOT_THERE)
+        version = (uint32_t)number(reading, code + at);
+    uint64_t by_contents = !version || reading->checked ? identity_by_contents(reading, code) : 0;
+    return version ? fold(code, version) : by_contents;
 }
 
 INLINE bool is_c_frame(const struct reading *reading, uint64_t frame)

@@ -178,6 +178,8 @@ static uint32_t capture(struct recorder_thread_block *block, const void *skip, u
             break;
         }
     }
+    while (first < count && (uintptr_t)block->frames[first] - recorder.own_start < recorder.own_size)
+        first++;
     void *const *frames = block->frames + first;
     count -= first;
     if (count > recorder.depth)
@@ -194,18 +196,20 @@ static uint32_t capture(struct recorder_thread_block *block, const void *skip, u
     return stack;
 }
 
-void stack_capture(struct recorder_thread_block *block, const void *skip, uint64_t now, uint32_t *native,
+bool stack_capture(struct recorder_thread_block *block, const void *skip, uint64_t now, uint32_t *native,
                    uint32_t *python)
 {
     if (!recorder_begin_capture(block)) {
         recorder_count(&recorder.header->lost_stacks);
-        return;
+        return false;
     }
     if (recorder.stacks)
         *native = capture(block, skip, now);
+    bool taken = !recorder.stacks || *native != RING_STACK_NONE;
     if (recorder.python)
         *python = python_capture(block, now);
     recorder_end_capture(block);
+    return taken;
 }
 
 void stack_forget(void)

@@ -47,7 +47,9 @@ struct fake_code {
     struct fake_object object;
     uint64_t elsewhere[3];
     struct fake_bytes *lines;
-    int32_t first_line, spare;
+    int32_t spare, first_line, counts[5];
+    uint32_t version;
+    const void *locals[2];
     struct fake_text *file, *name, *qualified;
     int32_t first_traceable, spare2;
     void *extra;
@@ -148,6 +150,8 @@ __attribute__((unused)) static struct fake_text *fake_wide(const void *character
     return made;
 }
 
+static uint32_t fake_next_version = 1; /* of code objects; 0: they ran out */
+
 /* A function whose n-th instruction is on line first_line + n, for `lines` of them. */
 static struct fake_code *fake_code(const char *name, const char *file, int first_line, int lines)
 {
@@ -157,6 +161,8 @@ static struct fake_code *fake_code(const char *name, const char *file, int first
     code->qualified = fake_ascii("Qualified.name");
     code->file = fake_ascii(file);
     code->first_line = first_line;
+    code->version = fake_next_version;
+    fake_next_version += fake_next_version != 0;
     code->lines = fake_memory(sizeof(*code->lines));
     for (int i = 0; i < lines; i++) {
         code->lines->data[code->lines->length++] = (unsigned char)(0x80 | (i ? 11 : 10) << 3);

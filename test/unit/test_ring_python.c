@@ -203,6 +203,7 @@ static void no_more_frames_than_the_depth(void **state)
 static void record_reused(void *context)
 {
     (void)context;
+    fake_next_version = 0; /* they ran out, or this Python has none: the object's contents must tell */
     struct fake_code *code = fake_code("first", "a.py", 10, 4);
     struct fake_frame *frame = fake_frame(code, 1, NULL);
     start_with(false, 64);
@@ -221,15 +222,48 @@ static void record_reused(void *context)
     strcpy(name->as.ascii, "third");
     name->length = 5;
     put_alloc(BASE + 5 * 8192, 4096);
+    name->hash++; /* as long as before */
+    strcpy(name->as.ascii, "tenth");
+    put_alloc(BASE + 6 * 8192, 4096);
+    strcpy(code->file->as.ascii, "c.pz");
+    put_alloc(BASE + 7 * 8192, 4096);
+    code->lines->data[code->lines->length - 1] = 0x80;
+    put_alloc(BASE + 8 * 8192, 4096);
 }
 
 static void another_code_object_at_the_same_address_is_told_apart(void **state)
 {
     (void)state;
     static const char *const wanted[] = {"a.py:11:first", "a.py:11:second", "b.py:11:second", "b.py:21:second",
-                                         "b.py:22:second", "b.py:22:third"};
+                                         "b.py:22:second", "b.py:22:third", "b.py:22:tenth", "c.pz:22:tenth",
+                                         "c.pz:22:tenth"};
     struct snapshot *snapshot = recorded(record_reused, NULL);
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < 9; i++)
+        assert_string_equal(python_stack(snapshot, i), wanted[i]);
+    snapshot_free(snapshot);
+}
+
+/* Nothing but the number that every code object has for itself says that this is another. */
+static void record_versions(void *context)
+{
+    (void)context;
+    struct fake_code *code = fake_code("first", "a.py", 10, 4);
+    struct fake_frame *frame = fake_frame(code, 1, NULL);
+    start_with(false, 64);
+    run_in(frame);
+    for (uint64_t i = 0; i < 3; i++) {
+        put_alloc(BASE + i * 8192, 4096);
+        code->version++;
+        memcpy(code->name->as.ascii, i ? "third" : "other", 5);
+    }
+}
+
+static void a_code_object_of_another_version_is_another(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {"a.py:11:first", "a.py:11:other", "a.py:11:third"};
+    struct snapshot *snapshot = recorded(record_versions, NULL);
+    for (size_t i = 0; i < 3; i++)
         assert_string_equal(python_stack(snapshot, i), wanted[i]);
     snapshot_free(snapshot);
 }
@@ -263,6 +297,7 @@ static void record_texts(void *context)
     static const uint32_t four[] = {0x1f600, 0x110000, 0x20ac};
     struct fake_code *code = fake_code("f", "a.py", 1, 1);
     start_with(false, 64);
+    code->version = 0; /* what follows is in place */
     run_in(fake_frame(code, 0, NULL));
     code->name = fake_wide(latin, 5, 1);
     put_alloc(BASE, 4096);
@@ -572,6 +607,7 @@ int main(void)
         cmocka_unit_test(stacks_that_change_in_part_are_right_in_all),
         cmocka_unit_test(no_more_frames_than_the_depth),
         cmocka_unit_test(another_code_object_at_the_same_address_is_told_apart),
+        cmocka_unit_test(a_code_object_of_another_version_is_another),
         cmocka_unit_test(equal_code_objects_take_room_once),
         cmocka_unit_test(texts_of_every_width_become_utf8),
         cmocka_unit_test(python_frames_stand_where_the_loop_that_ran_them_stood),
