@@ -176,6 +176,26 @@ handlers_of_the_program_are_called_too() {
     expect "files" "$(ls snapshot.signal*)" "$(printf 'snapshot.signal1.bin\nsnapshot.signal2.bin')"
 }
 
+# What the program sets later is taken over by the next events, whatever it is.
+what_the_program_sets_later_ends_nobody() {
+    start --signal USR2
+    tell "alloc a $MIB"
+    tell default
+    sleep 0.1
+    tell "alloc b $MIB"
+    tell "raise 12"
+    wait_for snapshot.signal1.bin
+    tell once
+    sleep 0.1
+    tell "alloc c $MIB"
+    tell "raise 12"
+    tell "raise 12"
+    tell seen "seen 1"
+    finish
+    expect "status" "$status" 0
+    expect "files" "$(ls snapshot.signal* | wc -l)" 3
+}
+
 # Before there is a recording the signal does nothing.
 a_signal_before_the_first_event_ends_nobody() {
     start --signal RTMIN+3
