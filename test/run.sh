@@ -32,6 +32,7 @@ unset CUDAMEM_DISABLE CUDAMEM_OUTPUT CUDAMEM_DEBUG CUDAMEM_TEST_BUILD 2>/dev/nul
 . "$root/tools/packages.sh"
 want_build
 want gcc command gcc
+want g++ command g++
 want clang command clang
 want libclang-rt-14-dev file $(ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a /usr/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a 2>/dev/null) /nowhere
 want libcmocka-dev library cmocka

@@ -1,5 +1,6 @@
 /* cudamem ctl: talk to a program that is being recorded, through its ring file.  Uses record/control, render and
  * tools/ring_snapshot.h. */
+#include "base/text.h"
 #include "format/format.h"
 #include "record/control.h"
 #include "tools/command.h"
@@ -92,7 +93,8 @@ static int write_named(const struct command_line *line, const struct live_ring *
     if (status && !given)
         unlink(name);
     else if (!status && strcmp(name, "-") != 0)
-        command_note("wrote %s: %zu entries of process %" PRId64, name, snapshot->entries.count, ring->pid);
+        command_note("wrote %s: %zu %s of process %" PRId64, name, snapshot->entries.count,
+                     snapshot->entries.count == 1 ? "entry" : "entries", ring->pid);
     free(name);
     return status;
 }
@@ -123,9 +125,11 @@ static int ctl_pause(struct command_line *line, struct live_ring *ring)
 
 static int ctl_resume(struct command_line *line, struct live_ring *ring)
 {
-    if (options_has(line, "fresh"))
+    bool is_fresh = options_has(line, "fresh");
+    if (is_fresh)
         control_forget(ring->header);
-    return end_of_change(ring, control_pause(ring->header, false) ? "is being recorded" : "is being recorded, as it was");
+    bool was_paused = control_pause(ring->header, false);
+    return end_of_change(ring, is_fresh ? "is being recorded anew" : was_paused ? "is being recorded" : "is being recorded, as it was");
 }
 
 static int ctl_mark(struct command_line *line, struct live_ring *ring)
@@ -146,11 +150,12 @@ static int check_mark_name(struct command_line *line)
 {
     const char *name = line->arguments[2];
     size_t length = strlen(name);
-    bool is_plain = length > 0;
-    for (size_t i = 0; i < length; i++)
-        is_plain = is_plain && !iscntrl((unsigned char)name[i]);
+    struct text shown = {0};
+    text_add_printable(&shown, name, length);
+    bool is_plain = length > 0 && strcmp(text_string(&shown), name) == 0;
+    text_free(&shown);
     if (!is_plain)
-        return command_usage(line->command, "mark: a name without control characters");
+        return command_usage(line->command, "mark: a name in UTF-8, without control characters");
     if (length > CONTROL_MARK_NAME)
         return command_usage(line->command, "mark: a name of at most %zu bytes", CONTROL_MARK_NAME);
     return EXIT_DONE;

@@ -1,22 +1,19 @@
-/* cudamem diff: what grew between two states, by stack.  Uses analyze, render and base. */
-#include "analyze/compare.h"
-#include "analyze/diff.h"
-#include "base/size.h"
-#include "render/torch_text.h"
+/* cudamem diff: what grew between two states or over several, by stack or segment.  Uses analyze, render and base. */
 #include "tools/command.h"
+#include "tools/diff_parts.h"
+#include "tools/diff_svg.h"
 #include "tools/load.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define SHOWN_FRAMES 8 /* of a stack on a terminal; pipes and JSON get all */
 
 static const struct option_spec diff_options[] = {
     {"group", 0, "KEY", OPTION_CHOICE, "what is compared: stack (default), annotation or segment", "stack|annotation|segment"},
     {"format", 0, "NAME", OPTION_CHOICE, "pytorch: the text of PyTorch's compare, with --group segment", "pytorch"},
+    {"svg", 0, NULL, OPTION_FLAG, "draw both as one flame graph: red grew, blue shrank"},
+    {"width", 0, "OF", OPTION_CHOICE, "of the picture's boxes: the larger of both (default), after or change", "larger|after|change"},
+    {"reverse", 0, NULL, OPTION_FLAG, "in the picture, callers below what they called"},
     {"ignore-lines", 0, NULL, OPTION_FLAG, "compare stacks without their line numbers, across edited code"},
+    {"across", 0, "WHAT", OPTION_CHOICE, "of three or more: steps, what only grows (default); ranks, who stands out", "steps|ranks"},
     {"min-delta", 0, "SIZE", OPTION_SIZE, "only what changed by at least this much"},
     {"exit-code", 0, NULL, OPTION_FLAG, "exit with 1 if something grew"},
     OPTIONS_ROWS("delta|before|after|blocks"),
@@ -27,252 +24,30 @@ static const struct option_spec diff_options[] = {
     OPTIONS_END,
 };
 
-static const struct emitter_column diff_columns[] = {
-    {"delta", "change", EMITTER_NUMBER},       {"before", NULL, EMITTER_NUMBER},       {"after", NULL, EMITTER_NUMBER},
-    {"blocks_delta", "blocks", EMITTER_NUMBER}, {"blocks_before", "were", EMITTER_NUMBER},
-    {"blocks_after", "are", EMITTER_NUMBER},   {"requested_delta", "requested", EMITTER_NUMBER},
-    {"stack", NULL, EMITTER_LIST},
-};
-
-/* Rows that are worth showing, in the order asked for. */
-struct chosen {
-    const struct diff_row **rows;
-    size_t count;
-    bool grew;
-};
-
-static uint64_t magnitude(int64_t number)
+/* All of the command line are open at once. */
+static int many_run(const struct command_line *line, bool by_segment)
 {
-    return number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
-}
-
-static int compare_by(const struct diff_row *x, const struct diff_row *y, const char *sort)
-{
-    uint64_t a = x->after.bytes, b = y->after.bytes;
-    if (strcmp(sort, "before") == 0) {
-        a = x->before.bytes;
-        b = y->before.bytes;
-    } else if (strcmp(sort, "blocks") == 0) {
-        a = magnitude((int64_t)(x->after.blocks - x->before.blocks));
-        b = magnitude((int64_t)(y->after.blocks - y->before.blocks));
-    }
-    if (a != b)
-        return a > b ? -1 : 1;
-    return x < y ? -1 : x > y; /* rows lie sorted by delta already */
-}
-
-static int compare_chosen(const void *a, const void *b, void *sort)
-{
-    return compare_by(*(const struct diff_row *const *)a, *(const struct diff_row *const *)b, sort);
-}
-
-static bool choose_rows(const struct command_line *line, const struct diff *diff, struct chosen *chosen)
-{
-    uint64_t least = options_number(line, "min-delta", 0);
-    const char *sort = options_text(line, "sort");
-    memset(chosen, 0, sizeof(*chosen));
-    chosen->rows = malloc((diff->count + 1) * sizeof(*chosen->rows));
-    if (!chosen->rows)
-        return false;
-    for (size_t i = 0; i < diff->count; i++) {
-        const struct diff_row *row = &diff->rows[i];
-        int64_t delta = diff_delta(row);
-        bool changed = delta || row->before.blocks != row->after.blocks;
-        if (!changed || magnitude(delta) < least)
-            continue;
-        chosen->grew = chosen->grew || delta > 0;
-        chosen->rows[chosen->count++] = row;
-    }
-    if (sort && strcmp(sort, "delta") != 0 && chosen->count)
-        qsort_r(chosen->rows, chosen->count, sizeof(*chosen->rows), compare_chosen, (void *)(uintptr_t)sort);
-    return true;
-}
-
-static void stack_out(struct emitter *emitter, const struct diff *diff, uint32_t node)
-{
-    size_t length, shown = 0, limit = emitter_is_aligned(emitter) ? SHOWN_FRAMES : SIZE_MAX;
-    const char *text;
-    emitter_begin_strings(emitter, NULL);
-    while ((text = diff_frame(diff, &node, &length))) {
-        if (shown++ < limit)
-            emitter_item(emitter, text, length);
-    }
-    if (shown > limit) {
-        char rest[40];
-        int used = snprintf(rest, sizeof(rest), "... %zu more", shown - limit);
-        emitter_item(emitter, rest, (size_t)used);
-    }
-    emitter_end_strings(emitter);
-}
-
-static void row_out(struct emitter *emitter, const struct diff *diff, const struct diff_row *row)
-{
-    emitter_row(emitter);
-    emitter_delta(emitter, "delta", diff_delta(row));
-    emitter_size(emitter, "before", row->before.bytes);
-    emitter_size(emitter, "after", row->after.bytes);
-    emitter_count_delta(emitter, "blocks_delta", (int64_t)(row->after.blocks - row->before.blocks));
-    emitter_count(emitter, "blocks_before", row->before.blocks);
-    emitter_count(emitter, "blocks_after", row->after.blocks);
-    emitter_delta(emitter, "requested_delta", (int64_t)(row->after.requested - row->before.requested));
-    stack_out(emitter, diff, row->stack);
-}
-
-static void amount_out(struct emitter *emitter, const char *key, const struct diff_amount *amount)
-{
-    emitter_begin_object(emitter, key, NULL);
-    emitter_size(emitter, "bytes", amount->bytes);
-    emitter_size(emitter, "requested", amount->requested);
-    emitter_count(emitter, "blocks", amount->blocks);
-    emitter_end(emitter);
-}
-
-static void side_out(struct emitter *emitter, const char *key, const struct load *load)
-{
-    emitter_begin_object(emitter, key, NULL);
-    emitter_text(emitter, "file", load->file);
-    emitter_count(emitter, "moment", load->moment);
-    emitter_bool(emitter, "is_exact", load->state->exact);
-    emitter_end(emitter);
-}
-
-static void totals_out(struct emitter *emitter, const struct diff *diff, const struct load *before, const struct load *after,
-                       const struct chosen *chosen, bool exact_bytes)
-{
-    if (emitter_is_json(emitter)) {
-        emitter_begin_object(emitter, "files", NULL);
-        side_out(emitter, "before", before);
-        side_out(emitter, "after", after);
-        emitter_end(emitter);
-        emitter_begin_object(emitter, "total", NULL);
-        amount_out(emitter, "before", &diff->before);
-        amount_out(emitter, "after", &diff->after);
-        emitter_delta(emitter, "delta", (int64_t)(diff->after.bytes - diff->before.bytes));
-        emitter_end(emitter);
-        return;
-    }
-    char first[SIZE_TEXT], second[SIZE_TEXT], change[SIZE_TEXT];
-    if (exact_bytes) {
-        snprintf(first, sizeof(first), "%" PRIu64, diff->before.bytes);
-        snprintf(second, sizeof(second), "%" PRIu64, diff->after.bytes);
-        snprintf(change, sizeof(change), "%+" PRId64, (int64_t)(diff->after.bytes - diff->before.bytes));
-    } else {
-        size_format(diff->before.bytes, first);
-        size_format(diff->after.bytes, second);
-        size_format_delta(diff->before.bytes, diff->after.bytes, change);
-    }
-    emitter_note(emitter, "living blocks: %" PRIu64 " of %s, then %" PRIu64 " of %s (net %s); stacks that changed: %zu",
-                 diff->before.blocks, first, diff->after.blocks, second, change, chosen->count);
-    if (!before->state->exact || !after->state->exact)
-        emitter_note(emitter, "the trace tells requested sizes: block sizes of the past are rounded up from them");
-}
-
-static int stacks_run(const struct command_line *line, const struct load *before, const struct load *after)
-{
-    struct diff_options options = {.ignore_lines = options_has(line, "ignore-lines"),
-                                   .user_frames = before->selection.user_frames,
-                                   .by_annotation = options_is(line, "group", "annotation")};
-    struct diff_side first = {before->snapshot, before->state, &before->selection};
-    struct diff_side second = {after->snapshot, after->state, &after->selection};
     struct error err = {0};
-    struct diff diff;
-    struct chosen chosen = {0};
-    struct output *output = NULL;
-    if (diff_states(&first, &second, &options, &diff, &err))
+    size_t opened = 0;
+    int status = EXIT_DONE;
+    if (by_segment || options_has(line, "svg"))
+        return command_usage(line->command, "--group segment and --svg compare two states, without --across");
+    if (options_has(line, "sort"))
+        return command_usage(line->command, "--sort goes with two states: more have an order of their own");
+    struct load *loads = calloc(line->argument_count + 1, sizeof(*loads));
+    if (!loads) {
+        error_no_memory(&err);
         return command_error(NULL, &err);
-    int status = choose_rows(line, &diff, &chosen) ? EXIT_DONE : (error_no_memory(&err), command_error(NULL, &err));
+    }
+    while (opened < line->argument_count && !status) {
+        status = load_open(line, line->arguments[opened], LOAD_STATE, &loads[opened]);
+        opened += !status;
+    }
     if (!status)
-        status = command_open_output(line, CONTENT_TEXT, NULL, &output);
-    if (!status) {
-        struct emitter_options how = command_emitter_options(line);
-        struct emitter *emitter = emitter_new(output, &how);
-        uint64_t limit = options_number(line, "rows", UINT64_MAX);
-        if (emitter) {
-            totals_out(emitter, &diff, before, after, &chosen, how.exact_bytes);
-            emitter_begin_table(emitter, "stacks", "", diff_columns, sizeof(diff_columns) / sizeof(diff_columns[0]));
-            for (size_t i = 0; i < chosen.count && i < limit; i++)
-                row_out(emitter, &diff, chosen.rows[i]);
-            emitter_end(emitter);
-        }
-        status = command_finish(emitter, output, chosen.grew && options_has(line, "exit-code") ? EXIT_NO : EXIT_DONE);
-    }
-    free(chosen.rows);
-    diff_free(&diff);
-    return status;
-}
-
-/* --- by segment ------------------------------------------------------------------------------------------------- */
-
-static int pytorch_run(const struct command_line *line, const struct load *before, const struct load *after, bool grew)
-{
-    struct error err = {0};
-    struct output *output;
-    int status = command_open_output(line, CONTENT_TEXT, NULL, &output);
-    if (status)
-        return status;
-    if (torch_text_compare(before->snapshot, before->state, after->snapshot, after->state, output, &err)) {
-        output_abandon(output);
-        return command_error(NULL, &err);
-    }
-    return command_close_output(output, grew && options_has(line, "exit-code") ? EXIT_NO : EXIT_DONE);
-}
-
-static void segments_out(struct emitter *emitter, const struct load *load, const bool *members, const char *side,
-                         uint64_t *left)
-{
-    for (size_t i = 0; i < load->state->segment_count; i++) {
-        const struct segment *segment = &load->state->segments[i];
-        if (!members[i] || !selection_has_segment(&load->selection, segment) || !*left)
-            continue;
-        --*left;
-        emitter_row(emitter);
-        emitter_text(emitter, "side", side);
-        emitter_count(emitter, "device", segment->device);
-        emitter_address(emitter, "address", segment->address);
-        emitter_size(emitter, "total_size", segment->total_size);
-        emitter_size(emitter, "allocated", segment->allocated_size);
-        emitter_integer(emitter, "stream", segment->stream);
-    }
-}
-
-static uint64_t reserved_bytes(const struct load *load)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < load->state->segment_count; i++)
-        if (selection_has_segment(&load->selection, &load->state->segments[i]))
-            sum += load->state->segments[i].total_size;
-    return sum;
-}
-
-static int segments_run(const struct command_line *line, const struct load *before, const struct load *after)
-{
-    static const struct emitter_column columns[] = {
-        {"side", NULL, EMITTER_STRING},        {"device", NULL, EMITTER_NUMBER},    {"address", NULL, EMITTER_NUMBER},
-        {"total_size", "size", EMITTER_NUMBER}, {"allocated", NULL, EMITTER_NUMBER}, {"stream", NULL, EMITTER_NUMBER},
-    };
-    uint64_t first = reserved_bytes(before), second = reserved_bytes(after);
-    bool grew = second > first && second - first >= options_number(line, "min-delta", 0);
-    if (options_is(line, "format", "pytorch"))
-        return pytorch_run(line, before, after, grew);
-    struct error err = {0};
-    struct compare compare;
-    struct output *output = NULL;
-    if (compare_segments(before->state, after->state, &compare, &err))
-        return command_error(NULL, &err);
-    int status = command_open_output(line, CONTENT_TEXT, NULL, &output);
-    if (!status) {
-        struct emitter_options how = command_emitter_options(line);
-        struct emitter *emitter = emitter_new(output, &how);
-        uint64_t left = options_number(line, "rows", UINT64_MAX);
-        if (emitter) {
-            emitter_begin_table(emitter, "segments", "", columns, sizeof(columns) / sizeof(columns[0]));
-            segments_out(emitter, before, compare.before.members, "before", &left);
-            segments_out(emitter, after, compare.after.members, "after", &left);
-            emitter_end(emitter);
-        }
-        status = command_finish(emitter, output, grew && options_has(line, "exit-code") ? EXIT_NO : EXIT_DONE);
-    }
-    compare_free(&compare);
+        status = diff_many_run(line, loads, opened);
+    while (opened > 0)
+        load_close(&loads[--opened]);
+    free(loads);
     return status;
 }
 
@@ -280,13 +55,17 @@ static int diff_run(struct command_line *line)
 {
     struct load before, after;
     bool by_segment = options_is(line, "group", "segment");
-    if (line->argument_count > 2)
-        return command_usage(line->command, "two states are compared, not %zu", line->argument_count);
+    bool is_many = line->argument_count > 2 || options_has(line, "across");
     if (options_has(line, "format") && !by_segment)
         return command_usage(line->command, "--format pytorch goes with --group segment");
     if (options_has(line, "format") && options_has(line, "json"))
         return command_usage(line->command, "--format pytorch and --json are two formats");
-    int status = load_open(line, line->arguments[0], LOAD_STATE, &before);
+    int status = diff_svg_check(line);
+    if (status)
+        return status;
+    if (is_many)
+        return many_run(line, by_segment);
+    status = load_open(line, line->arguments[0], LOAD_STATE, &before);
     if (status)
         return status;
     status = load_open(line, line->arguments[1], LOAD_STATE, &after);
@@ -295,7 +74,8 @@ static int diff_run(struct command_line *line)
         if (by_segment && (status = load_one_process(line, &before)) == EXIT_DONE)
             status = load_one_process(line, &after);
         if (!status)
-            status = by_segment ? segments_run(line, &before, &after) : stacks_run(line, &before, &after);
+            status = options_has(line, "svg") ? diff_svg_run(line, &before, &after)
+                     : by_segment           ? diff_segments_run(line, &before, &after) : diff_stacks_run(line, &before, &after);
         load_close(&after);
     }
     load_close(&before);
@@ -305,7 +85,7 @@ static int diff_run(struct command_line *line)
 const struct command command_diff = {
     .name = "diff",
     .summary = "what grew between two states, and who allocated it",
-    .arguments = "A[@MOMENT] B[@MOMENT]",
+    .arguments = "A[@MOMENT] B[@MOMENT] [C[@MOMENT]...]",
     .least = 2,
     .most = ARGUMENTS_ANY,
     .options = diff_options,

@@ -57,7 +57,9 @@ static int check_output(const char *output)
             error_set(&err, STATUS_OUTPUT, "cannot be written: %s", strerror(errno));
     } else {
         snprintf(folder, sizeof(folder), "%.*s", length ? (int)length : 1, length ? output : ".");
-        if (access(folder, in_folder ? W_OK | X_OK : X_OK))
+        if (record_folder_is_gone(folder))
+            error_set(&err, STATUS_OUTPUT, "cannot be written there: the folder was deleted");
+        else if (access(folder, in_folder ? W_OK | X_OK : X_OK))
             error_set(&err, STATUS_OUTPUT, "cannot be written there: %s", strerror(errno));
         else if (whole && lstat(output, &facts) && errno == ENAMETOOLONG)
             error_set(&err, STATUS_OUTPUT, "name too long");

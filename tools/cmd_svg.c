@@ -1,9 +1,5 @@
-/* cudamem svg: pictures of a snapshot. */
-#include "analyze/flame.h"
-#include "base/size.h"
-#include "render/svg_flame.h"
-#include "tools/command.h"
-#include "tools/load.h"
+/* cudamem svg: pictures of a snapshot.  The views themselves are in svg_view_*.c. */
+#include "tools/svg_views.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +8,12 @@
 static const struct option_spec svg_options[] = {
     {"segments", 0, NULL, OPTION_FLAG, "a flame graph by stream, segment, state and stack"},
     {"memory", 0, NULL, OPTION_FLAG, "a flame graph by stream, state and stack"},
+    {"map", 0, NULL, OPTION_FLAG, "every segment with its blocks and holes, to one scale"},
+    {"timeline", 0, NULL, OPTION_FLAG, "what was alive over time, the largest allocations as bands"},
+    {"x", 0, "AXIS", OPTION_CHOICE, "of the timeline: time (default, if the trace has it) or entries", "time|entries"},
+    {"detail", 0, "N", OPTION_NUMBER, "bands a device in the timeline (1000)"},
+    {"reverse", 0, NULL, OPTION_FLAG, "in a flame graph, callers below what they called"},
+    {"color", 0, "KEY", OPTION_CHOICE, "what a flame graph's or map's colours tell: state, age, size or stack", "state|age|size|stack"},
     {"title", 0, "TEXT", OPTION_TEXT, "the picture's title (default: the file's name)"},
     OPTIONS_OUTPUT,
     OPTIONS_INPUT,
@@ -19,6 +21,8 @@ static const struct option_spec svg_options[] = {
     {"stream", 0, "S", OPTION_SELECTION, "only this stream"},
     {"pool", 0, "A:B", OPTION_SELECTION, "only this pool"},
     {"size", 0, "MIN..MAX", OPTION_SELECTION, "only blocks of sizes in this range"},
+    {"entries", 0, "A..B", OPTION_SELECTION, "the timeline of these entries only"},
+    {"time", 0, "A..B", OPTION_SELECTION, "the timeline of this time only, in seconds from the start"},
     {"stack", 0, "REGEX", OPTION_SELECTION, "only stacks with a matching frame"},
     {"not-stack", 0, "REGEX", OPTION_SELECTION, "only stacks without one"},
     {"annotation", 0, "REGEX", OPTION_SELECTION, "only blocks made in a range whose name matches"},
@@ -26,13 +30,58 @@ static const struct option_spec svg_options[] = {
     OPTIONS_END,
 };
 
-static const char *view_name(enum flame_view view)
+static const struct svg_view *const views[] = {&svg_view_segments, &svg_view_memory, &svg_view_map, &svg_view_timeline};
+#define VIEW_COUNT (sizeof(views) / sizeof(views[0]))
+
+/* The one that is asked for, NULL if none or several are. */
+static const struct svg_view *view_of(const struct command_line *line)
 {
-    return view == FLAME_SEGMENTS ? "segments" : "memory";
+    const struct svg_view *found = NULL;
+    for (size_t i = 0; i < VIEW_COUNT; i++) {
+        if (!options_has(line, views[i]->name))
+            continue;
+        if (found)
+            return NULL;
+        found = views[i];
+    }
+    return found;
+}
+
+static int refuse_views(const struct command_line *line)
+{
+    char list[200];
+    size_t used = 0;
+    for (size_t i = 0; i < VIEW_COUNT && used < sizeof(list); i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s--%s", !i ? "" : i + 1 < VIEW_COUNT ? ", " : " or ",
+                                 views[i]->name);
+    return command_usage(line->command, "say which picture: %s", list);
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = words; at && *at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+        if (strncmp(at, word, length) == 0 && (at[length] == '|' || !at[length]))
+            return true;
+    return false;
+}
+
+/* Options of other views are mistakes: 0, or EXIT_USAGE after a line. */
+static int check_options(const struct command_line *line, const struct svg_view *view)
+{
+    for (size_t i = 0; i < line->given_count; i++) {
+        const char *name = line->given[i].spec->name;
+        bool is_others = false;
+        for (size_t v = 0; v < VIEW_COUNT; v++)
+            is_others = is_others || has_word(views[v]->options, name);
+        if (is_others && !has_word(view->options, name))
+            return command_usage(line->command, "--%s does nothing for --%s", name, view->name);
+    }
+    return EXIT_DONE;
 }
 
 /* snapshot.bin@peak -> snapshot.peak.segments.svg, beside it; NAME.pickle.gz loses both suffixes.  NULL: no memory. */
-static char *default_name(const struct load *load, enum flame_view view)
+static char *default_name(const struct load *load, const struct svg_view *view)
 {
     const char *slash = strrchr(load->file, '/');
     const char *base = slash ? slash + 1 : load->file;
@@ -49,7 +98,7 @@ static char *default_name(const struct load *load, enum flame_view view)
                                                    : ".",
                *moment = load->has_moment ? load->moment_text : "";
     if (asprintf(&name, "%.*s%s%s.%s.svg", (int)(base - load->file + (ptrdiff_t)length), load->file, at, moment,
-                 view_name(view)) < 0)
+                 view->name) < 0)
         return NULL;
     for (char *c = name + (base - load->file) + length; *c; c++)
         if (*c == ':' || *c == '#' || *c == '/')
@@ -57,61 +106,51 @@ static char *default_name(const struct load *load, enum flame_view view)
     return name;
 }
 
-/* "190.00 MiB reserved in 9 segments: 74.00 MiB allocated, ..." of what is drawn. */
-static void subtitle_of(const struct load *load, const struct flame_tree *tree, char *text, size_t room)
+void svg_view_title(const struct command_line *line, const struct load *load, const char *what, char *text, size_t room)
 {
-    uint64_t allocated = 0, pending = 0, inactive = 0;
-    size_t segments = 0;
-    char size[4][SIZE_TEXT], waits[SIZE_TEXT + 32] = "";
-    const struct state *state = load->state;
-    for (size_t i = 0; i < state->segment_count; i++)
-        segments += selection_has_segment(&load->selection, &state->segments[i]);
-    for (uint32_t i = 0; i < tree->count; i++) {
-        const struct flame_node *node = &tree->nodes[i];
-        if (node->kind == FLAME_KIND_ALLOCATED)
-            allocated += node->total;
-        else if (node->kind == FLAME_KIND_PENDING)
-            pending += node->total;
-        else if (node->kind == FLAME_KIND_INACTIVE)
-            inactive += node->total;
-    }
-    if (pending)
-        snprintf(waits, sizeof(waits), ", %s waiting to be freed", size_format(pending, size[3]));
-    snprintf(text, room, "%s %s in %zu segment%s: %s allocated%s, %s inactive%s",
-             size_format(tree->nodes[0].total, size[0]),
-             selection_is_everything(&load->selection) ? "reserved" : "selected", segments, segments == 1 ? "" : "s",
-             size_format(allocated, size[1]), waits, size_format(inactive, size[2]),
-             state->exact || (load->moment == load->snapshot->entries.count && !load->is_part) ? "" : " (block sizes rebuilt by rounding)");
+    const char *given = options_text(line, "title"), *slash = strrchr(load->file, '/');
+    if (given)
+        snprintf(text, room, "%s", given);
+    else
+        snprintf(text, room, "%s%s%s: %s", slash ? slash + 1 : load->file, load->has_moment ? "@" : "",
+                 load->has_moment ? load->moment_text : "", what);
 }
 
-static int draw(struct command_line *line, const struct load *load, enum flame_view view, struct output *output)
+const char *svg_view_remark(const struct load *load)
 {
+    bool is_end = load->moment == load->snapshot->entries.count && !load->is_part;
+    return load->state->exact || is_end ? "" : " (block sizes rebuilt by rounding)";
+}
+
+static int write_picture(const struct command_line *line, const struct svg_view *view, const struct load *load,
+                         const char *name)
+{
+    struct output *output;
     struct error err = {0};
-    struct flame_tree tree;
-    char title[400], subtitle[400];
-    const char *given = options_text(line, "title"), *slash = strrchr(load->file, '/');
-    int status = flame_tree_build(load->snapshot, load->state, view, &load->selection, &tree, &err);
-    if (!status) {
-        snprintf(title, sizeof(title), "%s%s%s: memory by %s", slash ? slash + 1 : load->file,
-                 load->has_moment ? "@" : "", load->has_moment ? load->moment_text : "",
-                 view == FLAME_SEGMENTS ? "segment and stack" : "stack");
-        subtitle_of(load, &tree, subtitle, sizeof(subtitle));
-        struct svg_flame_options options = {given ? given : title, subtitle};
-        status = svg_flame(&tree, &options, output, &err);
-        flame_tree_free(&tree);
+    int status = command_open_output(line, CONTENT_BINARY, name, &output);
+    if (status)
+        return status;
+    if (view->draw(line, load, output, &err)) {
+        output_abandon(output);
+        return command_error(load->file, &err);
     }
-    return status ? command_error(load->file, &err) : EXIT_DONE;
+    status = command_close_output(output, EXIT_DONE);
+    if (!status && name)
+        command_note("wrote %s", name);
+    return status;
 }
 
 static int svg_run(struct command_line *line)
 {
-    bool segments = options_has(line, "segments"), memory = options_has(line, "memory");
-    enum flame_view view = memory ? FLAME_MEMORY : FLAME_SEGMENTS;
+    const struct svg_view *view = view_of(line);
     struct load load;
-    struct output *output;
-    if (segments == memory)
-        return command_usage(line->command, "say which picture: --segments or --memory");
-    int status = load_open(line, line->arguments[0], LOAD_STATE | LOAD_STATE_ONLY, &load);
+    if (!view)
+        return refuse_views(line);
+    int status = check_options(line, view);
+    if (status)
+        return status;
+    unsigned flags = view->more_flags ? view->more_flags(line, view->load_flags) : view->load_flags;
+    status = load_open(line, line->arguments[0], flags, &load);
     if (status)
         return status;
     bool is_stream = options_has(line, "output") || strcmp(load.file, "-") == 0;
@@ -119,18 +158,9 @@ static int svg_run(struct command_line *line)
     if (!is_stream && !name) {
         struct error err = {0};
         error_no_memory(&err);
-        load_close(&load);
-        return command_error(NULL, &err);
-    }
-    status = command_open_output(line, CONTENT_BINARY, name, &output);
-    if (!status) {
-        status = draw(line, &load, view, output);
-        if (status)
-            output_abandon(output);
-        else
-            status = command_close_output(output, EXIT_DONE);
-        if (!status && name)
-            command_note("wrote %s", name);
+        status = command_error(NULL, &err);
+    } else {
+        status = write_picture(line, view, &load, name);
     }
     free(name);
     load_close(&load);
@@ -139,7 +169,7 @@ static int svg_run(struct command_line *line)
 
 const struct command command_svg = {
     .name = "svg",
-    .summary = "draw a flame graph of what holds memory",
+    .summary = "draw what holds memory: flame graphs, a map, a timeline",
     .arguments = "[FILE[@MOMENT]]",
     .most = 1,
     .options = svg_options,

@@ -194,7 +194,10 @@ static void look_at_space(struct doctor *doctor)
             *slash = 0; /* the one that stays */
         judge_space(doctor, folder);
     }
-    if (access(".", W_OK | X_OK))
+    if (record_folder_is_gone("."))
+        doctor_say(doctor, DOCTOR_BAD, "output", "cd to a folder that is there",
+                   "snapshot.bin cannot be written in this folder: it was deleted");
+    else if (access(".", W_OK | X_OK))
         doctor_say(doctor, DOCTOR_BAD, "output", "record -o FILE, in a folder that may be written",
                    "snapshot.bin cannot be written in this folder: %s", strerror(errno));
 }

@@ -22,7 +22,6 @@ static const struct {
     {"XLA_PYTHON_CLIENT_PREALLOCATE", "true", "JAX takes most of the GPU at its start; what it does inside is not seen",
      "XLA_PYTHON_CLIENT_PREALLOCATE=false, or XLA_PYTHON_CLIENT_ALLOCATOR=platform to see every array"},
     {"XLA_PYTHON_CLIENT_ALLOCATOR", "platform", "JAX caches nothing: each array is an allocation of the driver", NULL},
-    {"CUDA_VISIBLE_DEVICES", "-1", "the program is shown no GPU", "unset CUDA_VISIBLE_DEVICES"},
     {"NVTX_INJECTION64_PATH", NULL, "NVTX ranges go to another tool",
      "unset NVTX_INJECTION64_PATH to have them recorded"},
 };
@@ -48,12 +47,22 @@ static void look_at_preloads(struct doctor *doctor, const char *list)
     }
 }
 
+/* The list ends at the first that is none: empty, or with one below 0 in front, it has no GPU. */
+static void look_at_visible(struct doctor *doctor)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    if (list && (!*list || *list == '-'))
+        doctor_say(doctor, DOCTOR_NOTE, "environment", "unset CUDA_VISIBLE_DEVICES",
+                   "CUDA_VISIBLE_DEVICES is %s: the program is shown no GPU", *list ? list : "empty");
+}
+
 void doctor_environment(struct doctor *doctor)
 {
     if (is_set(getenv("CUDAMEM_DISABLE")))
         doctor_say(doctor, DOCTOR_BAD, "environment", "unset CUDAMEM_DISABLE",
                    "CUDAMEM_DISABLE is set: nothing is recorded");
     look_at_preloads(doctor, getenv("LD_PRELOAD"));
+    look_at_visible(doctor);
     for (size_t i = 0; i < sizeof(doctor_variables) / sizeof(doctor_variables[0]); i++) {
         const char *value = getenv(doctor_variables[i].name), *wanted = doctor_variables[i].value;
         if (value && strstr(value, "/libcudamem-")) /* a recording's own */
@@ -79,6 +88,10 @@ static bool say_not_found(struct doctor *doctor, const char *program, const stru
     case PROGRAM_NO_INTERPRETER:
         doctor_say(doctor, DOCTOR_BAD, "program", "correct its first line, or name the interpreter",
                    "%s: its interpreter %s cannot be run", facts->path, facts->interpreter);
+        return true;
+    case PROGRAM_CIRCLE:
+        doctor_say(doctor, DOCTOR_BAD, "program", "correct its first line, or name the interpreter",
+                   "%s: its interpreter is a script whose interpreter is a script, and so on without end", facts->path);
         return true;
     default:
         return false;

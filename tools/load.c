@@ -1,6 +1,7 @@
 /* FILE[@MOMENT] opened for a command.  Uses format, symbol, analyze and snapshot. */
 #include "tools/load.h"
 
+#include "analyze/replay.h"
 #include "format/format.h"
 #include "snapshot/state.h"
 #include "symbol/symbolize.h"
@@ -14,6 +15,8 @@
 #include <unistd.h>
 
 #define LOAD_DEFAULT "snapshot.bin"
+#define LOAD_SMALL ((off_t)1 << 20)   /* files up to this many bytes are read whole for a state, so that a replay knows its blocks */
+#define LOAD_REPLAYED_MOST 4000000u   /* entries before a moment that are replayed for that: a second or two */
 
 static const char *load_shown(const char *file)
 {
@@ -24,7 +27,8 @@ static const char *load_shown(const char *file)
 static const char *load_split(const char *argument)
 {
     struct stat about;
-    const char *at = strrchr(argument, '@');
+    const char *at = strstr(argument, "@mark:"); /* whose name may have one, too */
+    at = at ? at : strrchr(argument, '@');
     if (!at || stat(argument, &about) == 0)
         return NULL;
     return at;
@@ -117,7 +121,10 @@ static void load_range(const struct moment *moment, unsigned flags, struct load 
     const struct selection *selection = &load->selection;
     uint64_t first = 0, last = UINT64_MAX;
     bool is_number = moment->kind == MOMENT_ENTRY && moment->number > 0;
+    struct stat about;
     if (!(flags & (LOAD_STATE_ONLY | LOAD_SLICE)) || !(is_number || moment->kind == MOMENT_END))
+        return;
+    if (is_number && (flags & LOAD_STATE_ONLY) && stat(load->file, &about) == 0 && about.st_size <= LOAD_SMALL)
         return;
     if (is_number)
         last = moment->number;
@@ -168,6 +175,8 @@ static int load_moment(const struct moment *moment, unsigned flags, struct load 
     if (!(flags & LOAD_STATE) || load->moment == snapshot->entries.count)
         return STATUS_OK;
     status = state_at(snapshot, load->moment, &load->own_state, err);
+    if (!status && !load->own_state.exact && !load->is_part && load->moment <= LOAD_REPLAYED_MOST)
+        status = replay_mend_state(load->snapshot, &load->own_state, err);
     if (!status)
         load->state = &load->own_state;
     return status;

@@ -4,10 +4,15 @@
 #include "tools/help.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#define MAIN_STACK ((size_t)8 << 20)
 
 #define COMMAND(name) extern const struct command command_##name;
 #include "tools/commands.h"
@@ -45,9 +50,8 @@ static int main_unknown(const char *word)
     return EXIT_USAGE;
 }
 
-int main(int argc, char **argv)
+static int main_command(int argc, char **argv)
 {
-    main_standard_files();
     const char *word = argc > 1 ? argv[1] : NULL;
     if (!word) {
         struct text text = {0};
@@ -78,4 +82,47 @@ int main(int argc, char **argv)
         status = command->run(&line);
     options_free(&line);
     return status;
+}
+
+struct main_call {
+    int argc, status;
+    char **argv;
+    sigset_t mask;
+};
+
+static void *main_on_thread(void *context)
+{
+    struct main_call *call = context;
+    pthread_sigmask(SIG_SETMASK, &call->mask, NULL);
+    call->status = main_command(call->argc, call->argv);
+    return NULL;
+}
+
+/* A limit on the stack is for the program that is recorded; readers of names and traces need more than some have left.
+ * Signals are the thread's. */
+static int main_with_room(int argc, char **argv)
+{
+    struct main_call call = {.argc = argc, .argv = argv};
+    struct rlimit limit;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= MAIN_STACK || pthread_attr_init(&attributes))
+        return main_command(argc, argv);
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &call.mask);
+    bool has_thread = !pthread_attr_setstacksize(&attributes, MAIN_STACK) &&
+                      !pthread_create(&thread, &attributes, main_on_thread, &call);
+    pthread_attr_destroy(&attributes);
+    if (has_thread)
+        pthread_join(thread, NULL);
+    else
+        main_on_thread(&call);
+    return call.status;
+}
+
+int main(int argc, char **argv)
+{
+    main_standard_files();
+    return main_with_room(argc, argv);
 }

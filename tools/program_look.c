@@ -19,7 +19,7 @@
 #else
 #define LOOK_MACHINE EM_AARCH64
 #endif
-#define LOOK_SCRIPTS 4 /* interpreters that are scripts themselves, as the kernel allows */
+#define LOOK_SCRIPTS 5 /* interpreters that are scripts themselves, as the kernel allows */
 
 /* A file's bytes, and where its parts are. */
 struct image {
@@ -35,6 +35,8 @@ static bool find_program(const char *program, char path[PATH_MAX])
 {
     char candidate[PATH_MAX];
     bool found = false;
+    if (!*program)
+        return false;
     if (strchr(program, '/'))
         return snprintf(path, PATH_MAX, "%s", program) < PATH_MAX && access(path, F_OK) == 0;
     const char *list = getenv("PATH");
@@ -103,7 +105,9 @@ static enum program_found find_file(const char *program, struct program_facts *f
     if (!can_run(facts->path))
         return PROGRAM_NOT_EXECUTABLE;
     memcpy(path, facts->path, sizeof(path));
-    for (int i = 0; i < LOOK_SCRIPTS && read_script(path, interpreter, argument); i++) {
+    for (int i = 0; read_script(path, interpreter, argument); i++) {
+        if (i == LOOK_SCRIPTS)
+            return PROGRAM_CIRCLE;
         const char *slash = strrchr(interpreter, '/');
         bool is_env = strcmp(slash ? slash + 1 : interpreter, "env") == 0;
         char word[PATH_MAX];

@@ -13,6 +13,7 @@ enum program_found {
     PROGRAM_MISSING,
     PROGRAM_NOT_EXECUTABLE, /* a folder, or without the right */
     PROGRAM_NO_INTERPRETER, /* a script whose interpreter is not there: `interpreter` */
+    PROGRAM_CIRCLE,         /* scripts that are run by scripts, without end */
 };
 
 enum program_rights { RIGHTS_PLAIN, RIGHTS_OF_OTHERS /* set-user-id, set-group-id */, RIGHTS_CAPABILITIES };

@@ -24,6 +24,7 @@
 struct tally {
     size_t files, processes;
     uint64_t entries, lost, ooms;
+    uint64_t unrecorded; /* while it was paused */
     int64_t peaks[TALLY_DEVICES]; /* of each device: the most that one process had reserved; -1: not seen */
     char *first;       /* name of the first file */
     bool incomplete;
@@ -34,6 +35,7 @@ static void count_snapshot(const struct snapshot *snapshot, const char *path, st
     bool first = tally->files++ == 0;
     tally->incomplete |= snapshot->processes[0].incomplete;
     tally->entries += snapshot->entries.count;
+    tally->unrecorded += snapshot->processes[0].unrecorded;
     struct statistics_list list;
     bool is_known = statistics_collect(snapshot, &snapshot->end, NULL, NULL, &list, NULL) == STATUS_OK;
     for (size_t i = 0; i < snapshot->device_count; i++)
@@ -76,7 +78,7 @@ static bool collect_ring(const struct record_job *job, const struct record_file 
         return false;
     }
     if (job->torch_history && !image && !torch_history_join(ring->path, ring->pid, "end", &snapshot))
-        torch_history_explain(ring->path, ring->pid);
+        torch_history_explain(ring->path, ring->pid, !snapshot->processes[0].implied_blocks);
     add_facts(snapshot, job);
     snprintf(word, sizeof(word), "exec%" PRIu32, image); /* before the program that the process became in the end */
     char *name = ring_snapshot_name(snapshot, job->output, with_pid, image ? word : NULL);
@@ -198,19 +200,23 @@ static void print_lines(const struct tally *tally)
 {
     char lost[64] = "", ooms[64] = "", processes[64] = "";
     if (tally->lost)
-        snprintf(lost, sizeof(lost), ", %" PRIu64 " older ones lost", tally->lost);
+        snprintf(lost, sizeof(lost), ", %" PRIu64 " older %s lost", tally->lost, tally->lost == 1 ? "one" : "ones");
     if (tally->ooms)
         snprintf(ooms, sizeof(ooms), ", %" PRIu64 " out of memory", tally->ooms);
     if (tally->files > 1)
         snprintf(processes, sizeof(processes), " and %zu more, one a process", tally->files - 1);
     const char *name = tally->first ? tally->first : "";
-    command_note("recorded %" PRIu64 " events%s%s in %s%s", tally->entries, lost, ooms, name, processes);
+    command_note("recorded %" PRIu64 " event%s%s%s in %s%s", tally->entries, tally->entries == 1 ? "" : "s", lost, ooms, name,
+                 processes);
     if (tally->incomplete)
         command_note("the recording is incomplete: there was no room for all that it must keep (cudamem info says what "
                      "is missing)");
     print_peaks(tally);
     if (tally->entries)
         command_note("next: cudamem summary %s", name);
+    else if (tally->unrecorded)
+        command_note("next: cudamem ctl PID resume while the program runs; recording was paused to the end, what it held is "
+                     "in %s", name);
     else
         command_note("next: cudamem help record (what is not seen, and why); --sim records without a GPU");
 }

@@ -198,3 +198,9 @@ void record_files_free(struct record_file *files, size_t count)
         free(files[i].path);
     free(files);
 }
+
+bool record_folder_is_gone(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_nlink == 0;
+}

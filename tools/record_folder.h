@@ -35,4 +35,7 @@ int record_folder_marks(const char *folder, const char *word, struct record_file
                         struct error *err);
 void record_files_free(struct record_file *files, size_t count);
 
+/* A folder that somebody deleted while we are in it, or hold it: nothing can be made there. */
+bool record_folder_is_gone(const char *path);
+
 #endif

@@ -118,8 +118,10 @@ static int write_moment(struct record_moments *moments, const struct record_file
     if (moments->keep_arguments && file->pid == moments->program)
         ring_snapshot_arguments(snapshot, moments->keep_arguments);
     bool with_pid = !has_plain_name(moments, file->pid) && !ring_name_tells_apart(moments->output);
+    snprintf(word, sizeof(word), "every %" PRIu64, number); /* of a copy the process says what it is for */
+    status = file->copy == RING_COPY_NONE ? ring_snapshot_kept_at(snapshot, word) : STATUS_OK;
     snprintf(word, sizeof(word), "%s%" PRIu64, moment_words[file->copy], number);
-    char *name = ring_snapshot_name(snapshot, moments->output, with_pid, word);
+    char *name = status ? NULL : ring_snapshot_name(snapshot, moments->output, with_pid, word);
     status = name ? ring_snapshot_write(snapshot, name, err) : error_no_memory(err);
     if (status)
         free(name);

@@ -33,6 +33,15 @@ void ring_snapshot_arguments(struct snapshot *snapshot, char **argv)
     text_free(&arguments);
 }
 
+int ring_snapshot_kept_at(struct snapshot *snapshot, const char *moment)
+{
+    uint32_t key = snapshot_string(snapshot, "kept_at", strlen("kept_at"));
+    uint32_t content = snapshot_shared_string(snapshot, moment, strlen(moment));
+    bool failed = key == STRING_NONE || content == STRING_NONE ||
+                  snapshot_add_setting(snapshot, key, value_make(VALUE_STRING, content)) == NONE32;
+    return failed ? STATUS_NO_MEMORY : STATUS_OK;
+}
+
 static const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');

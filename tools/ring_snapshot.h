@@ -17,6 +17,9 @@ int ring_snapshot_read(const char *path, struct snapshot **snapshot, struct erro
 /* Keep the program's arguments in it. */
 void ring_snapshot_arguments(struct snapshot *snapshot, char **argv);
 
+/* Which moment it is, as "every 3": its setting kept_at.  STATUS_NO_MEMORY or STATUS_OK. */
+int ring_snapshot_kept_at(struct snapshot *snapshot, const char *moment);
+
 struct ring_name {
     const char *pattern; /* with %p, %r, %h, %n */
     const char *program, *host;

@@ -89,7 +89,7 @@ bool torch_history_join(const char *ring, int64_t pid, const char *word, struct 
     return true;
 }
 
-void torch_history_explain(const char *ring, int64_t pid)
+void torch_history_explain(const char *ring, int64_t pid, bool has_blocks)
 {
     char path[PATH_MAX], reason[400] = "";
     if (torch_history_is_there(ring, pid, "failed") && path_of(ring, pid, "failed", path)) {
@@ -105,6 +105,9 @@ void torch_history_explain(const char *ring, int64_t pid)
     } else if (torch_history_is_on(ring, pid)) {
         command_note("PyTorch's history of process %" PRId64 " is not there: it ended without Python's own end (a signal, "
                      "os._exit)", pid);
+    } else if (has_blocks) {
+        command_note("PyTorch's history of process %" PRId64 " was not begun: Python looks for no sitecustomize with -I, -E or "
+                     "-S", pid);
     }
 }
 

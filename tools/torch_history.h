@@ -29,8 +29,8 @@ bool torch_history_ask(const char *ring, int64_t pid);
  * and the snapshot stays as it was recorded.  False: there is none. */
 bool torch_history_join(const char *ring, int64_t pid, const char *word, struct snapshot **snapshot);
 
-/* A line if the process was to keep one and left none. */
-void torch_history_explain(const char *ring, int64_t pid);
+/* A line if the process was to keep one and left none; has_blocks: PyTorch was there. */
+void torch_history_explain(const char *ring, int64_t pid, bool has_blocks);
 
 /* Remove what is left in the folder. */
 void torch_history_clean(const char *folder);

@@ -23,6 +23,12 @@ enum cudamem_status {
     CUDAMEM_ERROR_NO_MEMORY = -5,   /* memory or the input limit ran out */
     CUDAMEM_ERROR_UNSUPPORTED = -6, /* a format, version or machine that this library does not know */
     CUDAMEM_ERROR_NOT_FOUND = -7,   /* what was asked for is not there */
+    CUDAMEM_ERROR_OUT_OF_MEMORY = -8, /* the device, or the limit that was set, has no room */
+    CUDAMEM_ERROR_INVALID = -9,     /* a pointer or stream that is not ours, or not any more */
+    CUDAMEM_ERROR_REENTERED = -10,  /* called from a callback that must not call */
+    CUDAMEM_ERROR_STATE = -11,      /* not now: something else must come first */
+    CUDAMEM_ERROR_DRIVER = -12,     /* the CUDA driver failed; the message has its word for it */
+    CUDAMEM_ERROR_SHUT_DOWN = -13,  /* the CUDA driver has shut down: the process is ending */
 };
 
 typedef struct cudamem_error {

@@ -35,7 +35,7 @@ static int owner_add(struct allocator *a, struct pool_id id, const struct pool_o
         a->pools[2 * owner].owner = a->pools[2 * owner + 1].owner = owner;
     }
     a->owners[owner] = (struct owner){
-        .id = id, .alive = true, .uses = 1, .use_on_oom = options->use_on_oom};
+        .id = id, .alive = true, .uses = 1, .use_on_oom = options->use_on_oom, .source = options->source};
     a->pools[2 * owner].no_split = a->pools[2 * owner + 1].no_split = options->no_split;
     return STATUS_OK;
 }
@@ -53,7 +53,7 @@ struct allocator *allocator_new(const struct allocator_options *options)
     memory_stats_init(&a->stats);
     if (options->settings.max_split_size != SETTINGS_UNLIMITED)
         a->stats.max_split_size = (int64_t)options->settings.max_split_size;
-    const struct pool_options plain = {false, false};
+    const struct pool_options plain = {false, false, NULL};
     if (array_reserve(&a->blocks, &a->block_capacity, 64, sizeof(*a->blocks)) ||
         owner_add(a, (struct pool_id){0, 0}, &plain) || stream_find_new(a, 0) == UINT32_MAX) {
         allocator_free(a);
@@ -156,7 +156,7 @@ static uint32_t split(struct allocator *a, uint32_t rest, uint64_t size)
     return front;
 }
 
-/* lent: by a pool for emergencies, which splits as if no segments were expandable */
+/* lent: by a pool for emergencies or a source of its own, which split as if no segments were expandable */
 HOT int hand_out(struct allocator *a, uint32_t index, const struct pool *pool, uint64_t requested, uint64_t size,
                  bool lent, uint64_t context, uint64_t *address)
 {
@@ -237,11 +237,12 @@ HOT int malloc_now(struct allocator *a, uint64_t requested, uint64_t size, int64
     uint32_t stream = stream_find(a, handle), pool = 2 * owner + (size > ALLOCATOR_SMALL_LIMIT);
     if (stream == UINT32_MAX)
         return STATUS_NO_MEMORY;
-    uint32_t found = find_free(a, &a->pools[pool], stream, size, a->settings.expandable_segments);
+    bool lent = owner && a->owners[owner].source, expandable = a->settings.expandable_segments && !lent;
+    uint32_t found = find_free(a, &a->pools[pool], stream, size, expandable);
     if (found)
-        return hand_out(a, found, &a->pools[pool], requested, size, false, context, address);
+        return hand_out(a, found, &a->pools[pool], requested, size, lent, context, address);
     const struct request request = {.requested = requested, .size = size, .context = context, .stream = stream,
-                                    .pool = pool, .expandable = a->settings.expandable_segments};
+                                    .pool = pool, .expandable = expandable};
     return malloc_elsewhere(a, &request, address);
 }
 
@@ -286,6 +287,12 @@ void allocator_set_limit(struct allocator *a, uint64_t limit)
 {
     a->limit = limit;
     prepare(a);
+}
+
+void allocator_set_trace(struct allocator *a, void (*trace)(void *self, const struct allocator_event *event), void *self)
+{
+    a->trace = trace;
+    a->trace_self = self;
 }
 
 uint64_t allocator_limit(const struct allocator *a)

@@ -91,12 +91,20 @@ int allocator_complete_free(struct allocator *allocator, uint64_t address, uint6
 /* New settings, effective from the next call; the max_split_size statistic stays as it was at the start. */
 void allocator_set_settings(struct allocator *allocator, const struct settings *settings);
 void allocator_set_limit(struct allocator *allocator, uint64_t limit);
+void allocator_set_trace(struct allocator *allocator, void (*trace)(void *self, const struct allocator_event *event),
+                         void *self); /* NULL: none */
 uint64_t allocator_limit(const struct allocator *allocator);
 
 /* Private pools: made with one use, freeable when the last use is gone.  Several are gone through by ascending id.
  * (0, 0) is none of them. */
+struct pool_source { /* where a pool has its segments from instead of the device, none of them expandable */
+    int (*segment_get)(void *self, uint64_t size, int64_t stream, uint64_t *address); /* may let the lock go meanwhile */
+    void (*segment_release)(void *self, uint64_t address, uint64_t size, int64_t stream);
+    void *self;
+};
 struct pool_options {
     bool use_on_oom, no_split;
+    const struct pool_source *source; /* NULL: the device; must stay while the pool has uses or segments */
 };
 int allocator_pool_create(struct allocator *allocator, struct pool_id id, const struct pool_options *options);
 int allocator_pool_retain(struct allocator *allocator, struct pool_id id);
@@ -140,6 +148,10 @@ int allocator_adopt(struct allocator *allocator, const struct allocator_segment 
 
 /* The block that holds an address; false if none. */
 bool allocator_find(const struct allocator *allocator, uint64_t address, struct allocator_block *block);
+
+/* Does an active block start at an address?  And the segment that it lies in, false if there is none. */
+bool allocator_has(const struct allocator *allocator, uint64_t address);
+bool allocator_segment_of(const struct allocator *allocator, uint64_t address, struct allocator_segment *segment);
 
 /* The context of the active block that starts at an address; 0 if there is none, or it has none. */
 uint64_t allocator_context(const struct allocator *allocator, uint64_t address);

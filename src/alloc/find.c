@@ -25,8 +25,34 @@ struct free_position find_step_over_expandable(const struct allocator *a, bool e
     return at;
 }
 
+/* From where the pool has its segments. */
+static int segment_get(struct allocator *a, const struct request *request, uint64_t *address)
+{
+    const struct pool_source *source = pool_owner(a, request->pool)->source;
+    int64_t stream = a->streams[request->stream].handle;
+    pool_owner(a, request->pool)->asking++;
+    int status = source ? source->segment_get(source->self, request->segment_size, stream, address)
+                        : a->device.segment_get(a->device.self, request->segment_size, stream, address);
+    pool_owner(a, request->pool)->asking--;
+    return status;
+}
+
+void segment_return(struct allocator *a, uint32_t pool, uint32_t stream, uint64_t address, uint64_t size)
+{
+    const struct pool_source *source = pool_owner(a, pool)->source;
+    if (source)
+        source->segment_release(source->self, address, size, a->streams[stream].handle);
+    else
+        a->device.segment_release(a->device.self, address, size);
+}
+
 int find_segment(struct allocator *a, const struct request *request, bool retry, uint32_t *found)
 {
+    if (a->device.settle) {
+        pool_owner(a, request->pool)->asking++;
+        a->device.settle(a->device.self);
+        pool_owner(a, request->pool)->asking--;
+    }
     if (retry)
         a->stats.num_alloc_retries++;
     if (a->limit != ALLOCATOR_NO_LIMIT &&
@@ -35,13 +61,12 @@ int find_segment(struct allocator *a, const struct request *request, bool retry,
     if (request->expandable)
         return expandable_allocate(a, request, found);
     uint64_t address;
-    int status = a->device.segment_get(a->device.self, request->segment_size, a->streams[request->stream].handle,
-                                       &address);
+    int status = segment_get(a, request, &address);
     if (status)
         return status == MEMORY_DEVICE_FULL ? ALLOCATOR_OUT_OF_MEMORY : status;
     uint32_t index = block_new(a, request->pool, request->stream, address, request->segment_size);
     if (!index) {
-        a->device.segment_release(a->device.self, address, request->segment_size);
+        segment_return(a, request->pool, request->stream, address, request->segment_size);
         return STATUS_NO_MEMORY;
     }
     a->reserved += request->segment_size;

@@ -45,6 +45,8 @@ struct owner { /* a default or private pool: two classes, pools[2 * index] small
     bool alive, use_on_oom;
     int uses;
     uint64_t reserved; /* bytes of the device; a pool without uses and bytes is forgotten */
+    const struct pool_source *source; /* NULL: the device */
+    unsigned asking;   /* requests that wait for a segment, maybe without the lock: it is not forgotten meanwhile */
 };
 
 struct space { /* an expandable segment */
@@ -178,6 +180,7 @@ static inline int block_name(struct allocator *a, uint32_t block)
 struct free_position find_step_over_expandable(const struct allocator *a, bool expandable, const struct free_set *set,
                                                struct free_position at);
 int find_segment(struct allocator *a, const struct request *request, bool retry, uint32_t *found);
+void segment_return(struct allocator *a, uint32_t pool, uint32_t stream, uint64_t address, uint64_t size);
 uint32_t find_on_oom(struct allocator *a, struct request *request); /* found: request is the pool's that lends */
 
 /* frees.c */

@@ -48,7 +48,7 @@ static void release_block(struct allocator *a, uint32_t index, uint64_t context)
     trace_event(a, ALLOCATOR_SEGMENT_FREE, block->address, block->size, block->stream, block->pool,
                 context ? context : block->segment_context);
     block_take(a, index);
-    a->device.segment_release(a->device.self, block->address, block->size);
+    segment_return(a, block->pool, block->stream, block->address, block->size);
     a->reserved -= block->size;
     pool_owner(a, block->pool)->reserved -= block->size;
     stat_sub(a, block->pool, MEMORY_STAT_SEGMENT, 1);
@@ -173,7 +173,7 @@ int release_cached(struct allocator *a, uint64_t context, struct pool_id id)
             status = release_pool(a, 2 * owner, context);
         if (!status)
             status = release_pool(a, 2 * owner + 1, context);
-        if (status || a->owners[owner].reserved)
+        if (status || a->owners[owner].reserved || a->owners[owner].asking)
             continue;
         expandable_forget(a, 2 * owner);
         expandable_forget(a, 2 * owner + 1);

@@ -49,7 +49,7 @@ static struct allocator_block block_view(const struct block *block)
     };
 }
 
-static int visit_segment(const struct allocator *a, uint32_t first, const struct allocator_visitor *visitor)
+static struct allocator_segment segment_view(const struct allocator *a, uint32_t first)
 {
     const struct block *head = &a->blocks[first];
     struct allocator_segment segment = {
@@ -62,6 +62,12 @@ static int visit_segment(const struct allocator *a, uint32_t first, const struct
     };
     for (uint32_t b = first; b && a->blocks[b].mapped; b = a->blocks[b].next)
         segment.size += a->blocks[b].size;
+    return segment;
+}
+
+static int visit_segment(const struct allocator *a, uint32_t first, const struct allocator_visitor *visitor)
+{
+    struct allocator_segment segment = segment_view(a, first);
     int status = visitor->segment(visitor->self, &segment);
     for (uint32_t b = first; !status && b && a->blocks[b].mapped; b = a->blocks[b].next) {
         struct allocator_block block = block_view(&a->blocks[b]);
@@ -92,6 +98,22 @@ bool allocator_find(const struct allocator *a, uint64_t address, struct allocato
         }
     }
     return false;
+}
+
+bool allocator_has(const struct allocator *a, uint64_t address)
+{
+    return block_at(a, address) != 0;
+}
+
+bool allocator_segment_of(const struct allocator *a, uint64_t address, struct allocator_segment *segment)
+{
+    uint32_t first = block_at(a, address);
+    if (!first)
+        return false;
+    while (a->blocks[first].previous && a->blocks[a->blocks[first].previous].mapped)
+        first = a->blocks[first].previous;
+    *segment = segment_view(a, first);
+    return true;
 }
 
 uint64_t allocator_context(const struct allocator *a, uint64_t address)

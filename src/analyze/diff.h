@@ -13,28 +13,9 @@
 #ifndef ANALYZE_DIFF_H
 #define ANALYZE_DIFF_H
 
-#include "analyze/selection.h"
+#include "analyze/diff_side.h"
 #include "base/error.h"
-#include "base/strings.h"
 #include "snapshot/snapshot.h"
-
-#include <stdbool.h>
-
-struct diff_options {
-    bool ignore_lines;
-    bool user_frames; /* frames of the plumbing are left out before stacks are compared */
-    bool by_annotation; /* not by stack: by the innermost range (ranges.h) in which a block was made */
-};
-
-struct diff_side {
-    const struct snapshot *snapshot;
-    const struct state *state;
-    const struct selection *selection; /* NULL: everything */
-};
-
-struct diff_amount {
-    uint64_t bytes, requested, blocks;
-};
 
 struct diff_row {
     struct diff_amount before, after;
@@ -45,12 +26,7 @@ struct diff {
     struct diff_row *rows; /* every stack of either side */
     size_t count, capacity;
     struct diff_amount before, after; /* totals */
-    /* The common tree of stacks: frames are texts; [0] is the empty stack. */
-    struct diff_node {
-        uint32_t parent, frame;
-    } *nodes;
-    size_t node_count, node_capacity;
-    struct strings *frames;
+    struct stack_tree stacks;
 };
 
 int diff_states(const struct diff_side *before, const struct diff_side *after, const struct diff_options *options,

@@ -63,19 +63,43 @@ struct flame_node {
     uint32_t next_sibling; /* allocated, pending, inactive; else the largest first */
     uint32_t depth;
     uint8_t kind;         /* enum flame_kind */
+    uint8_t shade;        /* of options.shades, what most of its living bytes have; FLAME_NO_SHADE: none */
 };
+#define FLAME_SHADES 9
+#define FLAME_NO_SHADE UINT8_MAX
 
 struct flame_tree {
     struct frame_texts *texts;
     struct flame_node *nodes; /* [0] is the root; parents come before children */
     size_t count, capacity;
     uint32_t depth;           /* of the deepest node */
+    uint64_t *before, *after; /* by node: what two trees have there (flame_diff.c); NULL in others */
+};
+
+struct flame_options {
+    enum flame_view view;
+    const struct selection *selection; /* bound: which segments and blocks count; NULL: all */
+    bool reversed;                     /* frames below a state from the innermost outwards: callers below callees */
+    bool whole_blocks;                 /* a block's rounding counts to its stack, too, not to <gaps> */
+    const uint8_t *shades;             /* by block, below FLAME_SHADES; or NULL */
 };
 
 /* Build; the caller frees with flame_tree_free().  The snapshot must outlive the tree.  A selection (bound; NULL: all)
  * tells which segments and blocks count. */
 int flame_tree_build(const struct snapshot *snapshot, const struct state *state, enum flame_view view,
                      const struct selection *selection, struct flame_tree *tree, struct error *err);
+int flame_tree_make(const struct snapshot *snapshot, const struct state *state, const struct flame_options *options,
+                    struct flame_tree *tree, struct error *err);
 void flame_tree_free(struct flame_tree *tree);
+
+/* Two trees of one view as one: nodes by label.  Total is what is drawn: of each leaf the larger of both, so that what is
+ * gone can be seen, too; the after's bytes; or those by which both differ.  ignore_lines: labels lose their line numbers
+ * first.  The trees are only read; the caller frees *result. */
+enum flame_width { FLAME_WIDTH_LARGER, FLAME_WIDTH_AFTER, FLAME_WIDTH_CHANGE };
+int flame_tree_diff(const struct flame_tree *before, const struct flame_tree *after, enum flame_width width,
+                    bool ignore_lines, struct flame_tree *result, struct error *err);
+
+/* Totals and links of nodes of which parents, labels and selfs are set; flame_tree_diff()'s, too.  0 or no memory. */
+int flame_tree_link(struct flame_tree *tree);
 
 #endif

@@ -28,6 +28,11 @@ struct builder {
     uint32_t base; /* node of the segment being visited */
     const struct state *state;
     const struct selection *selection; /* NULL: everything */
+    bool reversed, whole_blocks;
+    uint32_t last; /* node of the block's line before */
+    const uint8_t *shades;
+    uint64_t (*shade_bytes)[FLAME_SHADES]; /* by node */
+    size_t shade_capacity;
     size_t block;  /* being given away line by line, so that the sum is exact whatever the requests say */
     uint64_t left; /* bytes of it that are left */
 };
@@ -38,7 +43,8 @@ static uint32_t add_node(struct builder *b, uint32_t parent, uint32_t label, enu
     if (tree->count >= NONE32 || array_reserve(&tree->nodes, &tree->capacity, tree->count + 1, sizeof(*tree->nodes)))
         return NONE32;
     struct flame_node node = {
-        .label = label, .parent = parent, .first_child = NONE32, .next_sibling = NONE32, .kind = (uint8_t)kind};
+        .label = label, .parent = parent, .first_child = NONE32, .next_sibling = NONE32, .kind = (uint8_t)kind,
+        .shade = FLAME_NO_SHADE};
     node.depth = tree->nodes[parent].depth + 1;
     if (node.depth > tree->depth)
         tree->depth = node.depth;
@@ -121,13 +127,29 @@ static uint32_t node_of_stack(struct builder *b, uint32_t under, uint32_t stack)
     return node;
 }
 
+/* Callers below callees: the path differs for each stack, so that only whole ones are known again. */
+static uint32_t node_of_reversed(struct builder *b, uint32_t under, uint32_t stack)
+{
+    const struct snapshot *snapshot = b->snapshot;
+    uint32_t node = under;
+    if (b->known[stack].under == under)
+        return b->known[stack].node;
+    for (uint32_t at = stack; at != STACK_EMPTY && node != NONE32; at = snapshot->stacks[at].parent) {
+        uint32_t frame = snapshot->stacks[at].frame, label = frame_label(b->tree->texts, frame);
+        if (label != FRAME_LEFT_OUT && !(b->selection && b->selection->user_frames && selection_is_plumbing(snapshot, frame)))
+            node = child_of(b, node, label, kind_of_frame(snapshot, frame));
+    }
+    b->known[stack] = (struct known){under, node};
+    return node;
+}
+
 static uint32_t node_of_frames(struct builder *b, uint32_t node, const struct flame_line *line)
 {
     size_t count = flame_line_labels(b->tree->texts, line, &b->labels, &b->label_capacity);
     if (count == SIZE_MAX)
         return NONE32;
     for (size_t i = 0; i < count && node != NONE32; i++)
-        node = child_of(b, node, b->labels[i], FLAME_KIND_PYTHON);
+        node = child_of(b, node, b->labels[b->reversed ? count - 1 - i : i], FLAME_KIND_PYTHON);
     return node;
 }
 
@@ -147,7 +169,9 @@ static uint32_t node_of_line(struct builder *b, const struct flame_line *line)
         return node;
     switch (line->leaf) {
     case FLAME_STACK:
-        return line->stack != NONE32 ? node_of_stack(b, node, line->stack) : node_of_frames(b, node, line);
+        if (line->stack == NONE32)
+            return node_of_frames(b, node, line);
+        return b->reversed ? node_of_reversed(b, node, line->stack) : node_of_stack(b, node, line->stack);
     case FLAME_NO_FRAMES:
         return named_child(b, node, FLAME_KIND_UNKNOWN, "<non-python>");
     case FLAME_NO_CONTEXT:
@@ -158,23 +182,41 @@ static uint32_t node_of_line(struct builder *b, const struct flame_line *line)
     return node;
 }
 
+static int shade_node(struct builder *b, uint32_t node, uint64_t bytes)
+{
+    size_t had = b->shade_capacity;
+    const struct block *block = &b->state->blocks[b->block];
+    if (!b->shades || (block->state != BLOCK_ACTIVE_ALLOCATED && block->state != BLOCK_ACTIVE_PENDING_FREE))
+        return 0;
+    if (array_reserve(&b->shade_bytes, &b->shade_capacity, (size_t)node + 1, sizeof(*b->shade_bytes)))
+        return STATUS_NO_MEMORY;
+    if (b->shade_capacity > had)
+        memset(b->shade_bytes + had, 0, (b->shade_capacity - had) * sizeof(*b->shade_bytes));
+    b->shade_bytes[node][b->shades[b->block] % FLAME_SHADES] += bytes;
+    return 0;
+}
+
 static int add_line(void *context, const struct flame_line *line)
 {
     struct builder *b = context;
     if (line->block != b->block) {
         b->block = line->block;
+        b->last = NONE32;
         const struct block *block = &b->state->blocks[line->block];
         b->left = !b->selection || selection_has_block(b->selection, b->state, block) ? block->size : 0;
     }
     uint64_t bytes = line->is_negative ? 0 : line->bytes < b->left ? line->bytes : b->left;
     if (!bytes)
         return 0;
-    uint32_t node = node_of_line(b, line);
+    uint32_t node = b->last;
+    if (line->leaf != FLAME_GAPS || !b->whole_blocks || node == NONE32)
+        node = node_of_line(b, line);
     if (node == NONE32)
         return STATUS_NO_MEMORY;
+    b->last = node;
     b->left -= bytes;
     b->tree->nodes[node].self += bytes;
-    return 0;
+    return shade_node(b, node, bytes);
 }
 
 static uint32_t node_of_segment(struct builder *b, const struct segment *segment)
@@ -236,7 +278,7 @@ static void link_children(struct flame_tree *tree, uint32_t parent, uint32_t *ch
 
 /* Totals from the leaves inwards, then the links: siblings largest first, so that the picture does not depend on the
  * order in which blocks stand. */
-static int link_tree(struct flame_tree *tree)
+int flame_tree_link(struct flame_tree *tree)
 {
     for (size_t i = tree->count; i-- > 0;) {
         tree->nodes[i].first_child = tree->nodes[i].next_sibling = NONE32;
@@ -263,6 +305,23 @@ static int link_tree(struct flame_tree *tree)
     return 0;
 }
 
+/* From the leaves inwards, then of each node what most of it is. */
+static void choose_shades(struct builder *b)
+{
+    struct flame_tree *tree = b->tree;
+    for (size_t i = tree->count < b->shade_capacity ? tree->count : b->shade_capacity; i-- > 1;) {
+        const uint64_t *bytes = b->shade_bytes[i];
+        uint64_t most = 0;
+        for (unsigned shade = 0; shade < FLAME_SHADES; shade++) {
+            b->shade_bytes[tree->nodes[i].parent][shade] += bytes[shade];
+            if (bytes[shade] > most) {
+                most = bytes[shade];
+                tree->nodes[i].shade = (uint8_t)shade;
+            }
+        }
+    }
+}
+
 static int build(struct builder *b, struct error *err)
 {
     struct flame_tree *tree = b->tree;
@@ -274,7 +333,8 @@ static int build(struct builder *b, struct error *err)
                                          .parent = NONE32,
                                          .first_child = NONE32,
                                          .next_sibling = NONE32,
-                                         .kind = FLAME_KIND_ROOT};
+                                         .kind = FLAME_KIND_ROOT,
+                                         .shade = FLAME_NO_SHADE};
     tree->count = 1;
     uint64_t sum = 0;
     for (size_t i = 0; i < b->state->segment_count; i++) {
@@ -287,13 +347,24 @@ static int build(struct builder *b, struct error *err)
         if (status)
             return status == STATUS_NO_MEMORY ? error_no_memory(err) : status;
     }
-    return frame_texts_failed(tree->texts) || link_tree(tree) ? error_no_memory(err) : 0;
+    choose_shades(b);
+    return frame_texts_failed(tree->texts) || flame_tree_link(tree) ? error_no_memory(err) : 0;
 }
 
 int flame_tree_build(const struct snapshot *snapshot, const struct state *state, enum flame_view view,
                      const struct selection *selection, struct flame_tree *tree, struct error *err)
 {
-    struct builder b = {.tree = tree, .snapshot = snapshot, .state = state, .view = view, .block = SIZE_MAX};
+    const struct flame_options options = {.view = view, .selection = selection};
+    return flame_tree_make(snapshot, state, &options, tree, err);
+}
+
+int flame_tree_make(const struct snapshot *snapshot, const struct state *state, const struct flame_options *options,
+                    struct flame_tree *tree, struct error *err)
+{
+    const struct selection *selection = options->selection;
+    struct builder b = {.tree = tree, .snapshot = snapshot, .state = state, .view = options->view, .block = SIZE_MAX,
+                        .reversed = options->reversed, .whole_blocks = options->whole_blocks, .last = NONE32,
+                        .shades = options->shades};
     b.selection = selection && (!selection_is_everything(selection) || selection->user_frames) ? selection : NULL;
     *tree = (struct flame_tree){0};
     for (size_t i = 1; i < state->segment_count; i++) {
@@ -305,6 +376,7 @@ int flame_tree_build(const struct snapshot *snapshot, const struct state *state,
     free(b.known);
     free(b.path);
     free(b.labels);
+    free(b.shade_bytes);
     if (status)
         flame_tree_free(tree);
     return status;
@@ -314,5 +386,7 @@ void flame_tree_free(struct flame_tree *tree)
 {
     frame_texts_free(tree->texts);
     free(tree->nodes);
+    free(tree->before);
+    free(tree->after);
     *tree = (struct flame_tree){0};
 }

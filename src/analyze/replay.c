@@ -252,3 +252,16 @@ int replay_mend_end(struct snapshot *snapshot, struct error *err)
     snapshot->end.exact = is_whole;
     return status;
 }
+
+int replay_mend_state(struct snapshot *snapshot, struct state *state, struct error *err)
+{
+    struct state end = snapshot->end;
+    size_t count = snapshot->entries.count;
+    snapshot->end = *state;
+    snapshot->entries.count = (size_t)state->moment;
+    int status = replay_mend_end(snapshot, err);
+    *state = snapshot->end;
+    snapshot->end = end;
+    snapshot->entries.count = count;
+    return status;
+}

@@ -117,6 +117,9 @@ const struct replay_result *replay_plan_recorded(const struct replay_plan *plan,
  */
 int replay_mend_end(struct snapshot *snapshot, struct error *err);
 
+/* The same of a state that state_at() made, of a snapshot that stays whole; no other thread may look at that meanwhile. */
+int replay_mend_state(struct snapshot *snapshot, struct state *state, struct error *err);
+
 /* The door of statistics_collect(): context is a struct replay_options (limit and limit_entry count) or NULL.  Fills the
  * set where the replay is exact, else returns 1.  A limit that the recording contradicts is left out of account, and the
  * set says so. */

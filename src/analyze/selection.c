@@ -424,6 +424,25 @@ static bool holds(const char *text, size_t length, const char *const *words)
     return false;
 }
 
+/* The runtime's and the driver's entry points, which a program has in itself where it is linked with the static runtime,
+ * and what is behind them. */
+static bool is_cuda_call(const char *name, size_t length)
+{
+    static const char *const calls[] = {
+        "cudaMalloc", "cudaMallocPitch", "cudaMalloc3D", "cudaMallocArray", "cudaMalloc3DArray", "cudaMallocMipmappedArray",
+        "cudaMallocManaged", "cudaMallocHost", "cudaHostAlloc", "cudaMallocAsync", "cudaMallocFromPoolAsync", "cudaFree",
+        "cudaFreeAsync", "cudaFreeArray", "cudaFreeMipmappedArray", "cudaFreeHost", "cuMemAlloc", "cuMemAllocPitch",
+        "cuMemAllocManaged", "cuMemAllocHost", "cuMemHostAlloc", "cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuMemFree",
+        "cuMemFreeAsync", "cuMemFreeHost", "cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemRelease", "cuArrayCreate",
+        "cuArrayDestroy", "__cudart", NULL};
+    for (const char *const *call = calls; *call; call++) {
+        size_t size = strlen(*call);
+        if (length >= size && memcmp(name, *call, size) == 0 && (length == size || name[size] == '_' || call[1] == NULL))
+            return true; /* cuMemAlloc_v2, cudaMallocAsync_ptsz */
+    }
+    return false;
+}
+
 bool selection_is_plumbing(const struct snapshot *snapshot, uint32_t number)
 {
     static const char *const files[] = {"/lib/python", "<frozen ", "/aten/src/", "/c10/", "/csrc/",
@@ -432,15 +451,17 @@ bool selection_is_plumbing(const struct snapshot *snapshot, uint32_t number)
     static const char *const torch_packages[] = {"-packages/torch/", "-packages/torch_", NULL};
     static const char *const names[] = {"cudamem_", "c10::", "at::", "torch::autograd", "_PyEval", "PyEval", "_PyObject",
                                         "PyObject", "PyRun_", "Py_BytesMain", "__libc_start", NULL};
-    static const char *const modules[] = {"/libtorch", "/libc10", "/libpython", "/libcudamem", "/libcudart", "/libcuda.so",
-                                          "/libc.so", "/ld-linux", "/libpthread", NULL};
+    static const char *const modules[] = {"/libtorch", "/libc10", "/libpython", "/bin/python", "/_ctypes.", "/libffi.so",
+                                          "/libcudamem", "/libcudart", "/libcuda.so", "/libnvidia-", "/cuda/bindings/",
+                                          "/cuda/_cuda/", "/libc.so", "/libdl.so", "/ld-linux", "/ld64.so", "/libpthread",
+                                          "/libstdc++", "/libgcc_s", NULL};
     if (number >= snapshot->frame_count)
         return false;
     const struct frame *frame = &snapshot->frames[number];
     size_t file_length, name_length, length;
     const char *file = snapshot_object_text(snapshot, frame->filename, &file_length);
     const char *name = snapshot_object_text(snapshot, frame->name, &name_length);
-    if (!frame_is_shown(name, name_length, file, file_length))
+    if (!frame_is_shown(name, name_length, file, file_length) || is_cuda_call(name, name_length))
         return true;
     if (frame->module != NONE32) {
         const char *path = snapshot_content_text(snapshot, snapshot->modules[frame->module].path, &length);

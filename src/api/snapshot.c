@@ -3,40 +3,41 @@
  *
  * Structs of the caller are size-tagged: never more of them is written than the caller says it knows.
  */
+#include "api/report.h"
+#include "api/snapshot_object.h"
 #include "base/output.h"
 #include "format/format.h"
-#include "snapshot/snapshot.h"
+#include "symbol/symbolize.h"
 
 #include <cudamem/cudamem.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
-struct cudamem_snapshot {
-    struct snapshot *snapshot;
-};
-
-/* Copy as much of ours as the caller's struct holds; it keeps its own size. */
-static int give(void *theirs, const void *ours, size_t known)
+int snapshot_object_new(struct snapshot *inner, bool lacks_names, cudamem_snapshot **snapshot, struct error *err)
 {
-    size_t size;
-    memcpy(&size, theirs, sizeof(size));
-    if (size < sizeof(size_t) * 2)
-        return CUDAMEM_ERROR_USAGE;
-    size_t part = size < known ? size : known;
-    memcpy((char *)theirs + sizeof(size), (const char *)ours + sizeof(size), part - sizeof(size));
-    return CUDAMEM_OK;
+    *snapshot = calloc(1, sizeof(**snapshot));
+    if (!*snapshot) {
+        snapshot_free(inner);
+        return error_no_memory(err);
+    }
+    (*snapshot)->snapshot = inner;
+    atomic_init(&(*snapshot)->lacks_names, lacks_names);
+    pthread_mutex_init(&(*snapshot)->naming, NULL);
+    return STATUS_OK;
 }
 
-static int report(cudamem_error *error, const struct error *err, int status)
+/* What is looked at is not changed by it, but for the names. */
+int snapshot_object_names(const cudamem_snapshot *snapshot, struct error *err)
 {
-    if (!error)
-        return status;
-    cudamem_error full = {.status = status, .has_offset = err->has_offset, .offset = err->offset};
-    _Static_assert(sizeof(full.message) >= sizeof(err->message), "messages fit");
-    memcpy(full.message, err->message, sizeof(err->message));
-    give(error, &full, sizeof(full));
+    cudamem_snapshot *named = (cudamem_snapshot *)(uintptr_t)snapshot;
+    if (!atomic_load_explicit(&named->lacks_names, memory_order_acquire))
+        return STATUS_OK;
+    int status = STATUS_OK;
+    pthread_mutex_lock(&named->naming);
+    if (atomic_load(&named->lacks_names))
+        status = symbolize_snapshot(named->snapshot, NULL, err);
+    atomic_store_explicit(&named->lacks_names, status != STATUS_OK, memory_order_release);
+    pthread_mutex_unlock(&named->naming);
     return status;
 }
 
@@ -50,25 +51,20 @@ EXPORT int cudamem_snapshot_open(const char *path, const cudamem_open_options *o
 {
     struct error err = {0};
     if (!snapshot)
-        return report(error, &err, error_set(&err, STATUS_USAGE, "no place for the snapshot was given"));
+        return api_report(error, &err, error_set(&err, STATUS_USAGE, "no place for the snapshot was given"));
     *snapshot = NULL;
     if (!path)
-        return report(error, &err, error_set(&err, STATUS_USAGE, "no path was given"));
+        return api_report(error, &err, error_set(&err, STATUS_USAGE, "no path was given"));
     cudamem_open_options known = {0};
     if (options)
         memcpy(&known, options, options->struct_size < sizeof(known) ? options->struct_size : sizeof(known));
     struct format_options inner = {
         .max_input = known.max_input, .skip_traces = known.skip_entries != 0, .last_entry = UINT64_MAX};
-    cudamem_snapshot *opened = calloc(1, sizeof(*opened));
-    if (!opened)
-        return report(error, &err, error_no_memory(&err));
-    int status = format_read(path, &inner, &opened->snapshot, &err);
-    if (status) {
-        free(opened);
-        return report(error, &err, status);
-    }
-    *snapshot = opened;
-    return CUDAMEM_OK;
+    struct snapshot *read;
+    int status = format_read(path, &inner, &read, &err);
+    if (!status)
+        status = snapshot_object_new(read, false, snapshot, &err);
+    return status ? api_report(error, &err, status) : CUDAMEM_OK;
 }
 
 EXPORT void cudamem_snapshot_close(cudamem_snapshot *snapshot)
@@ -76,6 +72,7 @@ EXPORT void cudamem_snapshot_close(cudamem_snapshot *snapshot)
     if (!snapshot)
         return;
     snapshot_free(snapshot->snapshot);
+    pthread_mutex_destroy(&snapshot->naming);
     free(snapshot);
 }
 
@@ -85,16 +82,18 @@ EXPORT int cudamem_snapshot_save(const cudamem_snapshot *snapshot, const char *p
     struct error err = {0};
     struct output *output;
     if (!snapshot || !path || !format)
-        return report(error, &err, error_set(&err, STATUS_USAGE, "snapshot, path and format are all needed"));
-    int status = output_open(path, &output, &err);
+        return api_report(error, &err, error_set(&err, STATUS_USAGE, "snapshot, path and format are all needed"));
+    int status = snapshot_object_names(snapshot, &err);
+    if (!status)
+        status = output_open(path, &output, &err);
     if (status)
-        return report(error, &err, status);
+        return api_report(error, &err, status);
     status = format_write(snapshot->snapshot, format, NULL, output, &err);
     if (status)
         output_abandon(output);
     else
         status = output_commit(output, &err);
-    return status ? report(error, &err, status) : CUDAMEM_OK;
+    return status ? api_report(error, &err, status) : CUDAMEM_OK;
 }
 
 EXPORT size_t cudamem_snapshot_entry_count(const cudamem_snapshot *snapshot)
@@ -127,7 +126,7 @@ EXPORT int cudamem_snapshot_entry(const cudamem_snapshot *snapshot, size_t index
         .size = row.size,
         .time_us = row.flags & ENTRY_NO_TIME ? 0 : row.time,
     };
-    return give(entry, &full, sizeof(full));
+    return api_give(entry, &full, sizeof(full));
 }
 
 EXPORT int cudamem_snapshot_segment(const cudamem_snapshot *snapshot, size_t index, cudamem_segment *segment)
@@ -150,7 +149,7 @@ EXPORT int cudamem_snapshot_segment(const cudamem_snapshot *snapshot, size_t ind
         .first_block = row->first_block,
         .block_count = row->block_count,
     };
-    return give(segment, &full, sizeof(full));
+    return api_give(segment, &full, sizeof(full));
 }
 
 EXPORT int cudamem_snapshot_block(const cudamem_snapshot *snapshot, size_t index, cudamem_block *block)
@@ -165,13 +164,15 @@ EXPORT int cudamem_snapshot_block(const cudamem_snapshot *snapshot, size_t index
         .context = row->context,
         .state = row->state,
     };
-    return give(block, &full, sizeof(full));
+    return api_give(block, &full, sizeof(full));
 }
 
 EXPORT size_t cudamem_snapshot_stack(const cudamem_snapshot *snapshot, uint32_t context, cudamem_frame *frames,
                                      size_t capacity)
 {
     const struct snapshot *inner = snapshot->snapshot;
+    if (snapshot_object_names(snapshot, NULL))
+        return 0;
     uint32_t node = snapshot_context_stack(inner, context);
     size_t depth = inner->stacks[node].depth;
     for (size_t i = 0; i < depth && i < capacity; i++, node = inner->stacks[node].parent) {
@@ -181,7 +182,7 @@ EXPORT size_t cudamem_snapshot_stack(const cudamem_snapshot *snapshot, uint32_t 
             .filename = snapshot_object_text(inner, frame->filename, NULL),
             .line = frame->line,
         };
-        if (give(&frames[i], &full, sizeof(full)))
+        if (api_give(&frames[i], &full, sizeof(full)))
             break;
     }
     return depth;

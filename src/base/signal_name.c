@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#define FIRST_KEPT 32 /* from here to SIGRTMIN the C library keeps signals for itself */
+
 /* One or two digits to the end; -1 if there is anything else. */
 static int small_number(const char *text)
 {
@@ -41,7 +43,7 @@ int signal_number(const char *name)
 {
     int number = small_number(name);
     if (number >= 0)
-        return number >= 1 && number < NSIG ? number : 0;
+        return number >= 1 && number < NSIG && (number < FIRST_KEPT || number >= SIGRTMIN) ? number : 0;
     if (strncasecmp(name, "SIG", 3) == 0)
         name += 3;
     for (number = 1; number < NSIG; number++) {

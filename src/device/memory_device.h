@@ -30,6 +30,10 @@ struct memory_device {
     void (*stream_wait)(void *self, int64_t stream); /* may be NULL */
 
     void (*memory_info)(void *self, uint64_t *free_bytes, uint64_t *total_bytes);
+
+    /* May be NULL.  Called before a segment is asked for, so that what was put off can be done: the lock may be let go
+     * meanwhile. */
+    void (*settle)(void *self);
 };
 
 #endif

@@ -2,6 +2,7 @@
 #include "format/join.h"
 
 #include "format/merge.h"
+#include "snapshot/state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,50 @@ static void plain_rows(struct snapshot *history)
     history->odd_count = 0;
     history->has_raw = false;
     history->top_shape = history->settings_shape = SHAPE_OURS;
+}
+
+/* --- is it whole ---------------------------------------------------------------------------------------------------- */
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct segment *x = *(const struct segment *const *)a, *y = *(const struct segment *const *)b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Segments lie apart from one another; false also without memory. */
+static bool lie_apart(const struct state *end)
+{
+    const struct segment **sorted = malloc((end->segment_count + 1) * sizeof(*sorted));
+    bool apart = sorted != NULL;
+    for (size_t i = 0; sorted && i < end->segment_count; i++)
+        sorted[i] = &end->segments[i];
+    if (sorted && end->segment_count)
+        qsort(sorted, end->segment_count, sizeof(const struct segment *), compare_places);
+    for (size_t i = 1; apart && i < end->segment_count; i++)
+        apart = sorted[i]->device != sorted[i - 1]->device ||
+                sorted[i]->address - sorted[i - 1]->address >= sorted[i - 1]->total_size;
+    free(sorted);
+    return apart;
+}
+
+/* PyTorch writes entries and end under one lock: in a whole history, begun before the first allocation, they agree. */
+static int check_whole(const struct snapshot *history, struct error *err)
+{
+    struct state before;
+    struct state_faults faults;
+    if (!lie_apart(&history->end))
+        return error_set(err, STATUS_INPUT, "is damaged: it has segments that lie over one another");
+    int status = state_at_counting(history, 0, &before, &faults, err);
+    if (status)
+        return status;
+    state_free(&before);
+    if (faults.unknown_segments)
+        return error_set(err, STATUS_INPUT, "is damaged: its entries and its end tell of different segments");
+    if (faults.unknown_allocs || faults.overlaps || faults.outside)
+        return error_set(err, STATUS_INPUT, "is damaged: its entries and its end tell of different blocks");
+    return STATUS_OK;
 }
 
 /* --- which of ours stay --------------------------------------------------------------------------------------------- */
@@ -421,8 +466,11 @@ int join_history(const struct snapshot *recorded, struct snapshot *history, stru
     *result = NULL;
     if (recorded->source != SOURCE_RECORDED || recorded->process_count != 1 || history->source != SOURCE_TORCH)
         return error_set(err, STATUS_INPUT, "only a recording of one process and a snapshot of PyTorch can be joined");
+    int status = check_whole(history, err);
+    if (status)
+        return status;
     plain_rows(history);
-    int status = merge_both(recorded, history, &join.to, err);
+    status = merge_both(recorded, history, &join.to, err);
     if (!status)
         status = join_all(&join, !recorded->processes[0].implied_blocks, err);
     if (!status && !snapshot_is_valid(join.to, err))

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "snapshot/snapshot.h"
 
-/* The history loses what is not needed.  The caller owns the result, and still both sources. */
+/* A history whose entries and end contradict one another is refused.  It loses what is not needed.  The caller owns the result, and still both sources. */
 int join_history(const struct snapshot *recorded, struct snapshot *history, struct snapshot **result,
                  struct error *err);
 

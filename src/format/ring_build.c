@@ -151,7 +151,7 @@ static int build_devices(struct build *build)
     return STATUS_OK;
 }
 
-static int build_modules(struct build *build)
+int ring_build_modules(struct build *build)
 {
     const struct ring_reader *reader = build->reader;
     for (uint64_t i = 0; i < reader->module_count; i++) {
@@ -346,7 +346,7 @@ static int build_all(struct build *build)
     const struct ring_reader *reader = build->reader;
     find_rate(build);
     build_process(build);
-    int status = build_modules(build);
+    int status = ring_build_modules(build);
     if (!status)
         status = build_devices(build);
     if (!status)

@@ -42,6 +42,9 @@ struct build {
 int ring_build_context(struct build *build, uint32_t native, uint32_t python, uint32_t *context);
 uint32_t ring_build_pool(struct build *build, uint64_t handle);
 
+/* The reader's modules, which the snapshot has none of yet. */
+int ring_build_modules(struct build *build);
+
 int ring_stacks_begin(struct build *build);
 void ring_stacks_free(struct build *build);
 

@@ -14,6 +14,7 @@
 #include "preload/module.h"
 #include "preload/nvtx.h"
 #include "preload/virtual.h"
+#include "preload/wrap_signal.h"
 #include "base/signal_name.h"
 #include "record/record.h"
 
@@ -129,7 +130,7 @@ static void take_signal(void)
         return;
     int number = signal_number(name);
     if (number)
-        recorder_take_signal(number);
+        recorder_take_signal(number, wrap_signal_next());
     else
         tell("CUDAMEM_SIGNAL=%.40s: no such signal", name);
 }
@@ -256,6 +257,7 @@ static void leave_mark(const char *word)
 __attribute__((constructor)) static void preload_begin(void)
 {
     linker_start();
+    wrap_signal_start();
     take_signal();
     /* linked with a driver: it is found now, as without us, and while nobody waits for us */
     if (linker_driver_needed() && driver_locate())

@@ -10,7 +10,9 @@
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {
     linker_start();
+    recorder_unloads(true);
     int result = linker_close(handle);
+    recorder_unloads(false);
     recorder_modules_changed();
     return result;
 }

@@ -12,6 +12,7 @@
 
 #define CALIBRATION_FIRST_NS 1000000   /* after the file was made; doubled up to ... */
 #define CALIBRATION_LAST_NS 1000000000
+#define CALIBRATION_SIGNAL_NS 20000000u /* with a signal, whose handlers are looked after then, too */
 
 static int64_t nanoseconds(clockid_t clock)
 {
@@ -71,7 +72,7 @@ void ticks_calibrate(uint64_t now)
     double rate = (double)(sample.ticks - first->ticks) / (double)(sample.monotonic - first->monotonic + 1);
     if (recorder.calibration_step < CALIBRATION_FIRST_NS)
         recorder.calibration_step = CALIBRATION_FIRST_NS;
-    else if (recorder.calibration_step < CALIBRATION_LAST_NS)
+    else if (recorder.calibration_step < (recorder.signal ? CALIBRATION_SIGNAL_NS : CALIBRATION_LAST_NS))
         recorder.calibration_step *= 2;
     uint64_t step = (uint64_t)(rate * (double)recorder.calibration_step);
     __atomic_store_n(&recorder.next_calibration, sample.ticks + (step ? step : 1), __ATOMIC_RELEASE);

@@ -183,8 +183,7 @@ void recorder_say(const char *what, const char *detail, int error); /* the one l
 
 /* freeze.c, signal.c */
 void recorder_freeze(uint32_t reason); /* enum ring_copy */
-void signal_keep(void);                /* the program may have set a handler of its own */
-void signal_forget_keeper(void);       /* a thread that a forked child does not have */
+void signal_keep(void);                /* the program may have set a handler past us */
 
 /* open.c: what is missing on an event's way; false or NULL: there is no room. */
 #define RECORDER_AHEAD 4096u /* slots: 256 KiB */
@@ -276,6 +275,7 @@ struct recorder_thread {
     uint32_t generation; /* of the file that block and number belong to */
     uint32_t number;     /* the system's thread number */
     uint32_t forks;      /* between the beginning and the end of a fork: the thread lock is its own */
+    uint32_t unloads;    /* calls of dlclose that it is in */
 };
 extern __thread struct recorder_thread recorder_self __attribute__((tls_model("initial-exec")));
 void recorder_threads_start(void); /* how threads end, and what fork waits for */

@@ -8,14 +8,26 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct {
-    uint32_t generation; /* of the modules when it was looked for, + 1; 0: never in this file */
-    bool usable;         /* `layout` holds */
-    bool proved;         /* frames were read with it, through the kernel: from now on they are read directly */
-    bool loose;          /* its library may be unloaded */
+/* An interpreter as it was found.  Other threads may be reading one when the next is found: that gets the place of the
+ * one that went longest ago. */
+struct finding {
+    bool usable; /* `layout` holds */
+    bool proved; /* frames were read with it, through the kernel: from now on they are read directly */
+    bool loose;  /* its library may be unloaded */
     struct python_symbols symbols;
     struct python_layout layout;
+};
+#define FINDINGS 8u
+static struct finding findings[FINDINGS];
+static struct {
+    uint32_t generation; /* of the modules when it was looked for, + 1; 0: never in this file */
+    uint32_t current;    /* of the findings */
 } python;
+
+static struct finding *current_finding(void)
+{
+    return &findings[__atomic_load_n(&python.current, __ATOMIC_ACQUIRE)];
+}
 
 static struct trie trie = {.table = RING_PYTHON_NODES, .first = 4096};
 
@@ -50,29 +62,43 @@ static void say_not_recorded(uint32_t version, enum ring_python_state state)
         recorder_write(line, (size_t)length);
 }
 
-static void tell(enum ring_python_state state)
+static void tell(const struct finding *finding, enum ring_python_state state)
 {
     struct ring_header *header = recorder.header;
-    header->python_version = python.layout.version;
+    header->python_version = finding->layout.version;
     __atomic_store_n(&header->python_state, (uint32_t)state, __ATOMIC_RELEASE);
     if (state != RING_PYTHON_RECORDED)
-        say_not_recorded(python.layout.version, state);
+        say_not_recorded(finding->layout.version, state);
 }
 
-static void tell_of_loop(void)
+static void tell_of_loop(const struct finding *finding)
 {
     struct ring_header *header = recorder.header;
     stack_refresh_modules();
     uint64_t offset = 0;
-    header->python_module = modules_resolve(python.symbols.loop, &offset);
+    header->python_module = modules_resolve(finding->symbols.loop, &offset);
     header->python_offset = offset;
-    header->python_size = python.symbols.loop_size;
+    header->python_size = finding->symbols.loop_size;
 }
 
-static bool is_same(const struct python_symbols *found)
+static bool is_same(const struct python_symbols *before, const struct python_symbols *found)
 {
-    return python.symbols.thread_state == found->thread_state && python.symbols.runtime == found->runtime &&
-           python.symbols.version == found->version;
+    return before->thread_state == found->thread_state && before->runtime == found->runtime &&
+           before->version == found->version;
+}
+
+static void take_finding(const struct python_symbols *found)
+{
+    uint32_t next = (python.current + 1) % FINDINGS;
+    struct finding *finding = &findings[next];
+    *finding = (struct finding){.symbols = *found, .loose = found->thread_state && !found->is_lasting};
+    if (found->thread_state) {
+        enum ring_python_state state = python_layout_of(found, &finding->layout);
+        tell_of_loop(finding);
+        tell(finding, state);
+        finding->usable = state == RING_PYTHON_RECORDED;
+    }
+    __atomic_store_n(&python.current, next, __ATOMIC_RELEASE);
 }
 
 /* The loader's list is not the one that it was. */
@@ -82,29 +108,18 @@ static void look(uint32_t generation)
     if (!lock_try(&recorder.intern_lock))
         return;
     python_find(&found);
-    bool is_new = !python.generation || !is_same(&found);
-    if (is_new) {
-        __atomic_store_n(&python.usable, false, __ATOMIC_RELAXED);
-        __atomic_store_n(&python.proved, false, __ATOMIC_RELAXED);
-        python.symbols = found;
-        python.loose = found.thread_state && !found.is_lasting;
-        if (found.thread_state) {
-            enum ring_python_state state = python_layout_of(&found, &python.layout);
-            tell_of_loop();
-            tell(state);
-            __atomic_store_n(&python.usable, state == RING_PYTHON_RECORDED, __ATOMIC_RELEASE);
-        }
-    }
+    if (!python.generation || !is_same(&current_finding()->symbols, &found))
+        take_finding(&found);
     __atomic_store_n(&python.generation, generation + 1, __ATOMIC_RELEASE);
     lock_release(&recorder.intern_lock);
 }
 
-static void give_up(void)
+static void give_up(struct finding *finding)
 {
     if (!lock_try(&recorder.intern_lock))
         return;
-    if (__atomic_exchange_n(&python.usable, false, __ATOMIC_RELAXED))
-        tell(RING_PYTHON_UNREADABLE);
+    if (__atomic_exchange_n(&finding->usable, false, __ATOMIC_RELAXED))
+        tell(finding, RING_PYTHON_UNREADABLE);
     lock_release(&recorder.intern_lock);
 }
 
@@ -118,27 +133,28 @@ void python_forget(void)
 /* --- the thread's state ----------------------------------------------------------------------------------------------- */
 
 /* While the interpreter ends, the states of other threads go away under them; the one that ends it keeps its own. */
-static bool is_going(uint64_t thread)
+static bool is_going(const struct python_layout *layout, uint64_t thread)
 {
     uint64_t ending;
-    memcpy(&ending, (const void *)(uintptr_t)(python.layout.runtime + python.layout.finalizing), sizeof(ending));
+    memcpy(&ending, (const void *)(uintptr_t)(layout->runtime + layout->finalizing), sizeof(ending));
     return ending && ending != thread;
 }
 
-static uint64_t thread_state(void)
+static uint64_t thread_state(const struct finding *finding)
 {
-    uint64_t thread = (uint64_t)(uintptr_t)python.symbols.thread_state();
-    return thread && !is_going(thread) && !python_is_ambiguous(&python.layout, thread) ? thread : 0;
+    uint64_t thread = (uint64_t)(uintptr_t)finding->symbols.thread_state();
+    const struct python_layout *layout = &finding->layout;
+    return thread && !is_going(layout, thread) && !python_is_ambiguous(layout, thread) ? thread : 0;
 }
 
 /* --- numbers ---------------------------------------------------------------------------------------------------------- */
 
-static uint32_t intern(uint32_t parent, const struct python_frame *frame)
+static uint32_t intern(const struct python_layout *layout, uint32_t parent, const struct python_frame *frame)
 {
     uint32_t node = RING_STACK_NONE;
     if (!lock_try(&recorder.intern_lock))
         return RING_STACK_NONE;
-    int64_t code = python_code_number(&python.layout, frame);
+    int64_t code = python_code_number(layout, frame);
     if (code >= 0) {
         struct trie_node wanted = {parent, (uint32_t)code,
                                    (uint32_t)frame->instruction | (uint64_t)frame->flags << 32};
@@ -148,13 +164,14 @@ static uint32_t intern(uint32_t parent, const struct python_frame *frame)
     return node;
 }
 
-static uint32_t node_of(struct python_memory *memory, uint32_t parent, const struct python_frame *frame)
+static uint32_t node_of(const struct python_layout *layout, struct python_memory *memory, uint32_t parent,
+                        const struct python_frame *frame)
 {
     uint64_t key = fold(frame->identity ^ parent, (uint32_t)frame->instruction | (uint64_t)(frame->flags + 1) << 32);
     size_t place = key & (RECORDER_PYTHON_CACHE - 1);
     if (memory->known[place].key == key && memory->known[place].node != RING_STACK_NONE)
         return memory->known[place].node;
-    uint32_t node = intern(parent, frame);
+    uint32_t node = intern(layout, parent, frame);
     memory->known[place].key = key;
     memory->known[place].node = node;
     return node;
@@ -175,12 +192,13 @@ static uint32_t unchanged(const struct python_memory *memory, const struct pytho
     return same;
 }
 
-static uint32_t number_frames(struct python_memory *memory, const struct python_walk *walk)
+static uint32_t number_frames(const struct python_layout *layout, struct python_memory *memory,
+                              const struct python_walk *walk)
 {
     uint32_t depth = unchanged(memory, walk);
     uint32_t node = depth ? memory->nodes[depth - 1] : RING_STACK_EMPTY;
     for (; depth < walk->count; depth++) {
-        node = node_of(memory, node, &walk->frames[walk->count - 1 - depth]);
+        node = node_of(layout, memory, node, &walk->frames[walk->count - 1 - depth]);
         memory->nodes[depth] = node;
         if (node == RING_STACK_NONE) {
             memory->count = 0;
@@ -196,29 +214,30 @@ static uint32_t number_frames(struct python_memory *memory, const struct python_
 
 uint32_t python_capture(struct recorder_thread_block *block, uint64_t now)
 {
-    uint32_t generation = modules_current(now, python.loose);
+    uint32_t generation = modules_current(now, current_finding()->loose);
     if (__builtin_expect(__atomic_load_n(&python.generation, __ATOMIC_ACQUIRE) != generation + 1, 0))
         look(generation);
-    if (!__atomic_load_n(&python.usable, __ATOMIC_ACQUIRE))
+    struct finding *finding = current_finding();
+    if (!__atomic_load_n(&finding->usable, __ATOMIC_RELAXED))
         return RING_STACK_NONE;
-    uint64_t thread = thread_state();
+    uint64_t thread = thread_state(finding);
     if (!thread)
         return RING_STACK_NONE;
     struct python_memory *memory = &block->python;
     struct python_walk walk = {.frames = memory->frames[!memory->turn], .codes = memory->codes, .limit = recorder.depth};
-    bool proved = __atomic_load_n(&python.proved, __ATOMIC_RELAXED);
-    python_walk(&python.layout, thread, &walk, !proved);
+    bool proved = __atomic_load_n(&finding->proved, __ATOMIC_RELAXED);
+    python_walk(&finding->layout, thread, &walk, !proved);
     if (walk.failed) {
         if (!proved)
-            give_up();
+            give_up(finding);
         else
             recorder_count(&recorder.header->lost_stacks);
         return RING_STACK_NONE;
     }
-    uint32_t node = number_frames(memory, &walk);
+    uint32_t node = number_frames(&finding->layout, memory, &walk);
     if (node == RING_STACK_NONE)
         recorder_count(&recorder.header->lost_stacks);
     else if (walk.count && !proved)
-        __atomic_store_n(&python.proved, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&finding->proved, true, __ATOMIC_RELAXED);
     return node;
 }

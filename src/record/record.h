@@ -3,10 +3,11 @@
  *
  * recorder_start() reads the settings and resolves everything that must not be looked up later (libunwind by dlopen,
  * the clock, the host name); it makes no file.  The ring file is made by the first event (programs that never touch
- * CUDA leave nothing), also in a forked child, which gets its own.  From then on recorder_event() allocates nothing,
- * takes no lock, calls no dl function, and may run in any thread, in signal handlers, and re-entered (a nested call is
- * counted as dropped, never a deadlock).  If the file cannot be made, one line goes to stderr, once, and every later
- * call returns at once.
+ * CUDA leave nothing), also in a forked child, which gets its own.  From then on recorder_event() allocates nothing with
+ * malloc, tries its own locks for a bounded time, and asks the loader for nothing but its list of objects, which
+ * libunwind does, too, for a frame that is new to it (dl_iterate_phdr, whose lock a thread in dlopen or dlclose holds for
+ * moments).  It may run in any thread, in signal handlers, and re-entered (a nested call is counted as dropped).  If the
+ * file cannot be made, one line goes to stderr, once, and every later call returns at once.
  *
  * Uses src/base only.  The layout of the file is in ring.h; it is read by src/format/ring_read.c.
  */
@@ -92,8 +93,13 @@ uint64_t recorder_event(const struct record_event *event);
 void recorder_keep_oom(void);
 
 /* From now on this signal asks for a copy of the ring file, before a handler of the program's.  May be called before
- * recorder_start(). */
-void recorder_take_signal(int number);
+ * recorder_start().  next is what sets actions.  Of that signal the program's own calls of sigaction() go to
+ * recorder_sigaction(), which leaves our action in place; it is what sigaction is, also in handlers. */
+struct sigaction;
+typedef int record_sigaction(int number, const struct sigaction *action, struct sigaction *old);
+void recorder_take_signal(int number, record_sigaction *next);
+bool recorder_has_signal(int number);
+int recorder_sigaction(const struct sigaction *action, struct sigaction *old);
 
 /* The statistics of our own allocator on a device, after what it did was recorded; one caller at a time. */
 struct memory_stats;
@@ -129,6 +135,10 @@ void recorder_holds_block(uint64_t from, uint64_t address, uint64_t end);
 
 /* Walk over the segments that are live now; a false answer of each() ends it.  each() must not record. */
 void recorder_each_segment(bool (*each)(uint64_t address, uint16_t device, uint8_t kind, void *context), void *context);
+
+/* This thread begins to unload a library, or has: in between it may hold the loader's lock, which threads in the unwinder
+ * wait for, so that a signal handler's event there waits for no fork. */
+void recorder_unloads(bool begins);
 
 /* A library was unloaded (called by who wraps dlclose, after it): addresses may be reused.  Without it the recorder looks
  * every 10 ms or so.  Cheap, never blocks. */

@@ -339,9 +339,30 @@ int ring_file_reopen(void)
     return fd;
 }
 
+static void *map_memory(uint64_t size)
+{
+    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+int ring_file_make_in_memory(void)
+{
+    uint64_t size = whole_pages(sizeof(struct ring_header));
+    struct ring_header *header = map_memory(size);
+    if (!header)
+        return -1;
+    recorder.in_memory = true;
+    fill_header(header, size);
+    recorder.header = header;
+    return 0;
+}
+
 static void *append(uint64_t size, uint64_t *offset)
 {
     struct ring_header *header = recorder.header;
+    *offset = 0;
+    if (recorder.in_memory)
+        return map_memory(whole_pages(size));
     int fd = ring_file_reopen();
     if (fd < 0)
         return NULL;
@@ -376,7 +397,7 @@ void *ring_file_append(uint64_t size, uint64_t *offset)
         __atomic_store_n(&recorder.next_growth, now + UINT64_C(2000000000), __ATOMIC_RELAXED);
     }
     lock_release(&recorder.grow_lock);
-    if (!map && recorder_state() == RECORDER_READY)
+    if (!map && !recorder.in_memory && recorder_state() == RECORDER_READY)
         recorder_say("the recording is incomplete: its file cannot grow", recorder.path, error);
     errno = error;
     return map;

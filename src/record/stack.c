@@ -24,7 +24,9 @@
 #define UNWIND_COMMON "_U_"
 #endif
 
-#define UNWIND_CACHE_PER_THREAD 2 /* UNW_CACHE_PER_THREAD */
+/* UNW_CACHE_NONE: its other memory is behind a lock that it keeps while it waits for the loader's, even if each thread
+ * was to have its own; a signal handler's event in the midst of a dlclose has the two the other way round. */
+#define UNWIND_CACHE_NONE 0
 
 static int (*take_frames)(void **frames, int count);
 static void (*flush_cache)(void *space, uintptr_t low, uintptr_t high);
@@ -81,7 +83,7 @@ int stack_start(char *message, size_t message_size)
     struct descriptors taken;
     take_descriptors(&taken);
     if (policy && unwind_space && *unwind_space)
-        set_policy(*unwind_space, UNWIND_CACHE_PER_THREAD);
+        set_policy(*unwind_space, UNWIND_CACHE_NONE);
     void *frames[4];
     unwind_cache_before();
     int count = take_frames(frames, 4); /* what it looks up once, it looks up now */

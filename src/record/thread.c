@@ -115,12 +115,17 @@ bool recorder_begin_capture(struct recorder_thread_block *block)
     for (unsigned turns = 0;; lock_pause(&turns)) {
         __atomic_store_n(&block->capturing, 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST); /* the fork's membarrier does the rest */
-        if (!__atomic_load_n(&recorder.forking, __ATOMIC_RELAXED) || recorder_self.forks)
+        if (!__atomic_load_n(&recorder.forking, __ATOMIC_ACQUIRE) || recorder_self.forks)
             return true; /* the one who forks waits for nobody: it is in a signal handler that ends before */
         __atomic_store_n(&block->capturing, 0, __ATOMIC_RELEASE);
-        if (is_late(&deadline, turns))
+        if (recorder_self.unloads || is_late(&deadline, turns)) /* the fork waits for those who wait for us */
             return false;
     }
+}
+
+void recorder_unloads(bool begins)
+{
+    recorder_self.unloads += begins ? 1u : -1u;
 }
 
 /* An old kernel: long enough for any store to arrive. */
@@ -170,7 +175,6 @@ static void forget_holders(void)
 {
     recorder.fact_lock = 0;
     annotate_forget_holder();
-    signal_forget_keeper();
 }
 
 /* The other threads' memory is of no use here. */
@@ -190,6 +194,16 @@ static void after_fork_in_child(void)
     }
     recorder_self.forks = 1; /* nobody else is left to hold it */
     forget_holders();
+    after_fork();
+}
+
+void recorder_hold_captures(void)
+{
+    before_fork();
+}
+
+void recorder_release_captures(void)
+{
     after_fork();
 }
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 struct character {
     uint32_t code;
@@ -104,4 +105,21 @@ void svg_hundredths(struct output *output, uint64_t hundredths)
     if (hundredths % 100)
         output_printf(output, hundredths % 10 ? ".%02u" : ".%u",
                       (unsigned)(hundredths % 10 ? hundredths % 100 : hundredths % 100 / 10));
+}
+
+void svg_grouped(struct output *output, uint64_t number)
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof(digits), "%" PRIu64, number);
+    for (int i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0)
+            output_char(output, ',');
+        output_char(output, digits[i]);
+    }
+}
+
+void svg_percent(struct output *output, uint64_t part, uint64_t whole)
+{
+    unsigned tenths = whole ? (unsigned)(((unsigned __int128)part * 2000 + whole) / ((unsigned __int128)whole * 2)) : 0;
+    output_printf(output, "%u.%u%%", tenths / 10, tenths % 10);
 }

@@ -25,4 +25,10 @@ size_t svg_columns(const char *bytes, size_t length);
 /* Hundredths of a pixel as "12.3". */
 void svg_hundredths(struct output *output, uint64_t hundredths);
 
+/* 1610612736 as 1,610,612,736 */
+void svg_grouped(struct output *output, uint64_t number);
+
+/* "12.3%": tenths of a percent, rounded, by integers. */
+void svg_percent(struct output *output, uint64_t part, uint64_t whole);
+
 #endif

@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "render/svg.h"
 #include "render/svg_flame_parts.h"
+#include "render/svg_page.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 
 #define TITLE_COLUMNS 600u                                       /* of a tooltip's first line */
-#define INNER ((uint64_t)(FLAME_WIDTH - 2 * FLAME_MARGIN) * 100) /* hundredths of a pixel */
+#define INNER ((uint64_t)SVG_PAGE_INNER * 100) /* hundredths of a pixel */
 
 struct drawing {
     const struct flame_tree *tree;
@@ -20,25 +21,46 @@ struct drawing {
     uint64_t least; /* bytes of the smallest box drawn */
     uint64_t left_out_bytes;
     unsigned kinds; /* bit k: a box of that kind was drawn */
+    unsigned changes; /* bit c: a box of that change was */
     uint32_t depth; /* of the deepest box drawn */
+    const struct svg_flame_options *options;
+    enum flame_kind state; /* of the blocks whose frames are being drawn */
 };
 
 static const struct {
     const char *class, *legend;
 } kinds[] = {
-    [FLAME_KIND_ROOT] = {"r", NULL},
-    [FLAME_KIND_PROCESS] = {"s", NULL},
-    [FLAME_KIND_DEVICE] = {"s", NULL},
-    [FLAME_KIND_STREAM] = {"s", NULL},
-    [FLAME_KIND_SEGMENT] = {"s", NULL},
-    [FLAME_KIND_ALLOCATED] = {"a", "allocated"},
-    [FLAME_KIND_PENDING] = {"w", "waits to be freed"},
-    [FLAME_KIND_INACTIVE] = {"i", "inactive"},
-    [FLAME_KIND_PYTHON] = {"p", "Python"},
-    [FLAME_KIND_NATIVE] = {"n", "native code"},
-    [FLAME_KIND_UNKNOWN] = {"u", "no stack"},
-    [FLAME_KIND_GAPS] = {"g", "rounded up"},
+    [FLAME_KIND_ROOT] = {"r0", NULL},
+    [FLAME_KIND_PROCESS] = {"s0", NULL},
+    [FLAME_KIND_DEVICE] = {"s0", NULL},
+    [FLAME_KIND_STREAM] = {"s0", NULL},
+    [FLAME_KIND_SEGMENT] = {"s0", NULL},
+    [FLAME_KIND_ALLOCATED] = {"a0", "allocated"},
+    [FLAME_KIND_PENDING] = {"w0", "waits to be freed"},
+    [FLAME_KIND_INACTIVE] = {"i0", "inactive"},
+    [FLAME_KIND_PYTHON] = {"p0", "Python"},
+    [FLAME_KIND_NATIVE] = {"n0", "native code"},
+    [FLAME_KIND_UNKNOWN] = {"u0", "no stack"},
+    [FLAME_KIND_GAPS] = {"g0", "rounded up"},
 };
+
+#define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
+
+/* Of a tree that is two: how much a box changed. */
+static const struct {
+    const char *class, *legend;
+} changes[] = {{"m3", "more than doubled, or new"}, {"m2", "grew by more than a tenth"}, {"m1", "grew"}, {"j0", "unchanged"},
+               {"v1", "shrank"}, {"v2", "shrank by more than a tenth"}, {"v3", "less than half, or gone"}};
+#define CHANGE_COUNT (sizeof(changes) / sizeof(changes[0]))
+
+static unsigned change_of(const struct flame_tree *tree, uint32_t node)
+{
+    uint64_t before = tree->before[node], after = tree->after[node];
+    bool grew = after > before;
+    uint64_t more = grew ? after : before, less = grew ? before : after, change = more - less;
+    unsigned degree = !change ? 0 : change > less ? 3 : change > less / 10 ? 2 : 1;
+    return grew ? 3 - degree : 3 + degree;
+}
 
 static int descending(const void *a, const void *b)
 {
@@ -90,28 +112,11 @@ static void survey(struct drawing *d)
             continue;
         }
         d->kinds |= 1u << at->kind;
+        if (d->tree->before)
+            d->changes |= 1u << change_of(d->tree, node);
         if (at->depth > d->depth)
             d->depth = at->depth;
     }
-}
-
-/* 1610612736 as 1,610,612,736 */
-static void write_grouped(struct output *output, uint64_t number)
-{
-    char digits[24];
-    int length = snprintf(digits, sizeof(digits), "%" PRIu64, number);
-    for (int i = 0; i < length; i++) {
-        if (i && (length - i) % 3 == 0)
-            output_char(output, ',');
-        output_char(output, digits[i]);
-    }
-}
-
-/* Tenths of a percent, rounded, by integers. */
-static void write_percent(struct output *output, uint64_t part, uint64_t whole)
-{
-    unsigned tenths = whole ? (unsigned)(((unsigned __int128)part * 2000 + whole) / ((unsigned __int128)whole * 2)) : 0;
-    output_printf(output, "%u.%u%%", tenths / 10, tenths % 10);
 }
 
 static uint64_t place(uint64_t offset, uint64_t total)
@@ -145,21 +150,67 @@ static void shorten(const char **label, size_t *length, size_t columns)
     }
 }
 
-static void write_label(struct drawing *d, const struct flame_node *node, uint64_t x, uint64_t width, uint32_t row)
+static bool is_frame(const struct flame_node *node)
 {
+    return node->kind == FLAME_KIND_PYTHON || node->kind == FLAME_KIND_NATIVE || node->kind == FLAME_KIND_UNKNOWN;
+}
+
+static void write_class(struct drawing *d, uint32_t number, const char *label, size_t length)
+{
+    const struct flame_node *node = &d->tree->nodes[number];
+    enum flame_kind kind = (enum flame_kind)node->kind;
+    if (d->tree->before)
+        output_text(d->output, changes[change_of(d->tree, number)].class);
+    else if (is_frame(node) && d->options->color == SVG_FLAME_STATE)
+        output_text(d->output, kinds[d->state].class);
+    else if (is_frame(node) && d->options->color == SVG_FLAME_SHADE && node->shade != FLAME_NO_SHADE)
+        output_printf(d->output, "%c%u", d->options->shade_letter, node->shade);
+    else
+        output_printf(d->output, "%c%u", kinds[kind].class[0], shade_of(label, length, kind));
+}
+
+/* What stands beside a label: the size, or of two trees the change. */
+static const char *size_of(const struct flame_tree *tree, uint32_t node, char size[SIZE_TEXT])
+{
+    if (!tree->before)
+        return size_format(tree->nodes[node].total, size);
+    if (tree->before[node] == tree->after[node])
+        return "no change";
+    return size_format_delta(tree->before[node], tree->after[node], size);
+}
+
+static void write_details(struct drawing *d, uint32_t number)
+{
+    const struct flame_tree *tree = d->tree;
+    char size[SIZE_TEXT];
+    output_printf(d->output, "\n%s (", size_of(tree, number, size));
+    if (tree->before) {
+        output_printf(d->output, "%s before, ", size_format(tree->before[number], size));
+        output_printf(d->output, "%s after)", size_format(tree->after[number], size));
+        return;
+    }
+    svg_grouped(d->output, tree->nodes[number].total);
+    output_text(d->output, " bytes), ");
+    svg_percent(d->output, tree->nodes[number].total, tree->nodes[0].total);
+}
+
+static void write_label(struct drawing *d, uint32_t number, uint64_t x, uint64_t width)
+{
+    const struct flame_node *node = &d->tree->nodes[number];
     size_t length, columns = width < 800 ? 0 : (size_t)((width - 800) / (SVG_COLUMN_TENTHS * 10));
     const char *label = frame_label_text(d->tree->texts, node->label, &length);
-    char size[SIZE_TEXT];
+    char buffer[SIZE_TEXT];
     if (columns < 3)
         return;
     output_text(d->output, "<text x=\"");
     svg_hundredths(d->output, x + 400);
-    output_printf(d->output, "\" y=\"%u\">", row * FLAME_ROW + 14);
+    output_printf(d->output, "\" y=\"%u\">", node->depth * FLAME_ROW + 14);
     if (node->kind == FLAME_KIND_PYTHON || node->kind == FLAME_KIND_NATIVE)
         shorten(&label, &length, columns);
     svg_text(d->output, label, length, columns);
-    size_format(node->total, size);
-    if (svg_columns(label, length) + 2 + strlen(size) <= columns)
+    const char *size = size_of(d->tree, number, buffer);
+    bool is_same = d->tree->before && d->tree->before[number] == d->tree->after[number];
+    if (!is_same && svg_columns(label, length) + 2 + strlen(size) <= columns)
         output_printf(d->output, "<tspan class=\"z\" dx=\"10\">%s</tspan>", size);
     output_text(d->output, "</text>");
 }
@@ -168,26 +219,23 @@ static void write_box(struct drawing *d, uint32_t number, uint64_t offset)
 {
     const struct flame_node *node = &d->tree->nodes[number];
     uint64_t total = d->tree->nodes[0].total, left = place(offset, total), right = place(offset + node->total, total);
-    uint64_t width = right - left, x = FLAME_MARGIN * 100 + left;
+    uint64_t width = right - left, x = SVG_PAGE_MARGIN * 100 + left;
     struct output *output = d->output;
     size_t length;
     const char *label = frame_label_text(d->tree->texts, node->label, &length);
-    char size[SIZE_TEXT];
     if (!total)
         width = INNER;
-    output_printf(output, "<g class=\"%s%u\" data-b=\"%" PRIu64 ",%" PRIu64 "\"><title>", kinds[node->kind].class,
-                  shade_of(label, length, (enum flame_kind)node->kind), offset, node->total);
+    output_text(output, "<g class=\"");
+    write_class(d, number, label, length);
+    output_printf(output, "\" data-b=\"%" PRIu64 ",%" PRIu64 "\"><title>", offset, node->total);
     svg_text(output, label, length, TITLE_COLUMNS);
-    output_printf(output, "\n%s (", size_format(node->total, size));
-    write_grouped(output, node->total);
-    output_text(output, " bytes), ");
-    write_percent(output, node->total, total);
+    write_details(d, number);
     output_text(output, "</title><rect x=\"");
     svg_hundredths(output, x);
     output_printf(output, "\" y=\"%" PRIu32 "\" width=\"", node->depth * FLAME_ROW);
     svg_hundredths(output, width > 200 ? width - 60 : width);
     output_printf(output, "\" height=\"%d\"/>", FLAME_ROW - 1);
-    write_label(d, node, x, width, node->depth);
+    write_label(d, number, x, width);
     output_text(output, "</g>\n");
 }
 
@@ -202,6 +250,9 @@ static int write_boxes(struct drawing *d)
         uint64_t offset = ends[nodes[node].depth];
         ends[nodes[node].depth] = offset + nodes[node].total;
         ends[nodes[node].depth + 1] = offset;
+        if (nodes[node].kind == FLAME_KIND_ALLOCATED || nodes[node].kind == FLAME_KIND_PENDING ||
+            nodes[node].kind == FLAME_KIND_INACTIVE)
+            d->state = (enum flame_kind)nodes[node].kind;
         if (is_drawn(d, node))
             write_box(d, node, offset);
     }
@@ -209,75 +260,49 @@ static int write_boxes(struct drawing *d)
     return 0;
 }
 
-static void write_head(struct drawing *d, const struct svg_flame_options *options)
+static size_t legend_of(const struct drawing *d, struct svg_legend *legend)
 {
-    unsigned height = FLAME_TOP + (d->depth + 1) * FLAME_ROW + FLAME_FOOTER;
-    size_t columns = (FLAME_WIDTH - 2 * FLAME_MARGIN) * 10 / (SVG_COLUMN_TENTHS * 15 / 10); /* the title is larger */
-    const char *subtitle = options->subtitle ? options->subtitle : "";
-    struct output *output = d->output;
-    output_printf(output,
-                  "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%%\" height=\"%u\" viewBox=\"0 0 %d %u\" "
-                  "preserveAspectRatio=\"xMidYMin meet\" aria-label=\"",
-                  height, FLAME_WIDTH, height);
-    svg_text(output, options->title, strlen(options->title), TITLE_COLUMNS);
-    output_text(output, "\">\n");
-    output_text(output, flame_style);
-    output_text(output,
-                "<rect class=\"b\" width=\"100%\" height=\"100%\"/>\n<text id=\"title\" x=\"12\" y=\"28\" data-t=\"");
-    svg_text(output, options->title, strlen(options->title), TITLE_COLUMNS);
-    output_text(output, "\">");
-    svg_text(output, options->title, strlen(options->title), columns);
-    output_text(output, "</text>\n<text id=\"sub\" x=\"12\" y=\"49\" data-t=\"");
-    svg_text(output, subtitle, strlen(subtitle), TITLE_COLUMNS);
-    output_text(output, "\">");
-    svg_text(output, subtitle, strlen(subtitle), (FLAME_WIDTH - 2 * FLAME_MARGIN) * 10 / SVG_COLUMN_TENTHS);
-    output_text(output, "</text>\n");
-}
-
-static void write_legend(struct drawing *d)
-{
-    unsigned x = FLAME_MARGIN;
-    output_text(d->output, "<g id=\"legend\">\n");
-    for (unsigned kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
-        if (!kinds[kind].legend || !(d->kinds & 1u << kind))
-            continue;
-        output_printf(d->output,
-                      "<g class=\"%s0\" transform=\"translate(%u,%d)\"><rect width=\"14\" height=\"14\"/>"
-                      "<text class=\"l\" x=\"20\" y=\"11\">%s</text></g>\n",
-                      kinds[kind].class, x, FLAME_LEGEND, kinds[kind].legend);
-        x += (unsigned)(strlen(kinds[kind].legend) * SVG_COLUMN_TENTHS / 10) + 44;
+    size_t count = 0;
+    for (unsigned change = 0; change < CHANGE_COUNT && d->tree->before; change++)
+        if (d->changes & 1u << change)
+            legend[count++] = (struct svg_legend){changes[change].class, changes[change].legend};
+    for (unsigned kind = 0; kind < KIND_COUNT && !d->tree->before; kind++) {
+        bool is_code = kind == FLAME_KIND_PYTHON || kind == FLAME_KIND_NATIVE || kind == FLAME_KIND_UNKNOWN;
+        if (kinds[kind].legend && (d->kinds & 1u << kind) && !(is_code && d->options->color != SVG_FLAME_CODE))
+            legend[count++] = (struct svg_legend){kinds[kind].class, kinds[kind].legend};
     }
-    output_text(d->output, "</g>\n");
+    for (size_t i = 0; i < d->options->shade_count; i++)
+        legend[count++] = d->options->shades[i];
+    return count;
 }
 
-static void write_footer(struct drawing *d)
+static void note_of(const struct drawing *d, char *note, size_t room)
 {
-    char size[SIZE_TEXT], note[160] = "";
+    char size[SIZE_TEXT];
+    *note = '\0';
     if (d->left_out_bytes)
-        snprintf(note, sizeof(note),
-                 "Not drawn: boxes smaller than %" PRIu64 " bytes, %s in all. Every sum includes them.", d->least,
+        snprintf(note, room, "Not drawn: boxes smaller than %" PRIu64 " bytes, %s in all. Every sum includes them.", d->least,
                  size_format(d->left_out_bytes, size));
     else if (!d->tree->nodes[0].total)
-        snprintf(note, sizeof(note), "Nothing was reserved at this moment.");
-    unsigned y = FLAME_TOP + (d->depth + 1) * FLAME_ROW + 18;
-    output_printf(d->output, "<text id=\"foot\" x=\"12\" y=\"%u\" data-t=\"%s\">%s</text>\n", y, note, note);
+        snprintf(note, room, d->tree->before ? "Nothing changed." : "Nothing was reserved at this moment.");
 }
 
 int svg_flame(const struct flame_tree *tree, const struct svg_flame_options *options, struct output *output,
               struct error *err)
 {
-    struct drawing d = {.tree = tree, .output = output};
+    struct drawing d = {.tree = tree, .output = output, .options = options};
+    struct svg_legend legend[KIND_COUNT + CHANGE_COUNT + FLAME_SHADES];
+    char note[160];
     if (choose_least(&d))
         return error_no_memory(err);
     survey(&d);
-    write_head(&d, options);
-    write_legend(&d);
-    output_printf(output, "<g id=\"frames\" transform=\"translate(0,%d)\">\n", FLAME_TOP);
+    struct svg_page page = {
+        .title = options->title, .subtitle = options->subtitle, .body = "frames", .style = flame_style, .more_style = svg_shade_style,
+        .script = flame_script, .legend = legend, .legend_count = legend_of(&d, legend),
+        .height = (d.depth + 1) * FLAME_ROW};
+    svg_page_begin(output, &page);
     int status = write_boxes(&d);
-    output_text(output, "</g>\n");
-    write_footer(&d);
-    output_text(output, flame_script);
-    output_text(output, "</svg>\n");
+    note_of(&d, note, sizeof(note));
+    svg_page_end(output, &page, note);
     return status ? error_no_memory(err) : 0;
 }

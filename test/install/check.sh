@@ -24,6 +24,8 @@ there "$top/bin/cudamem" "$top/include/cudamem/cudamem.h" \
     "$top/lib*/pkgconfig/cudamem.pc $top/lib*/*/pkgconfig/cudamem.pc" \
     "$top/libexec/cudamem/* $top/lib*/cudamem/* $top/lib*/*/cudamem/*" \
     "$top/share/man/man1/cudamem.1" "$top/share/man/man1/cudamem-summary.1" "$top/share/man/man5/cudamem-snapshot.5" \
+    "$top/share/man/man3/cudamem.3" "$top/share/man/man3/cudamem_history.3" "$top/include/cudamem/history.h" "$top/include/cudamem/cudamem.hpp" \
+    "$top/share/cudamem/categories.json" \
     "$top/share/bash-completion/completions/cudamem" "$top/share/zsh/site-functions/_cudamem" \
     "$top/share/fish/vendor_completions.d/cudamem.fish"
 for library in libcudamem-preload.so; do
@@ -45,6 +47,11 @@ export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
 cc -o "$stage/uses-library" "$here/uses_library.c" $(pkg-config --cflags --libs cudamem)
 library=$(find "$stage" -name 'libcudamem.so' | head -1)
 LD_LIBRARY_PATH=${library%/*} "$stage/uses-library" || fail "a program over the installed library fails"
+# shellcheck disable=SC2046
+cc -o "$stage/example" "$here/../examples/allocate.c" $(pkg-config --cflags --libs cudamem)
+CUDAMEM_SIM=1:16GiB LD_LIBRARY_PATH=${library%/*}:$top/libexec/cudamem/sim "$stage/example" >"$stage/example.out" ||
+    fail "an example over the installed library fails"
+grep -q 'PyTorch CUDA memory summary' "$stage/example.out" || fail "an example over the installed library says something else"
 
 # Nothing links a CUDA library, and the libraries export only what they promise.
 for file in "$top/bin/cudamem" $(find "$stage" -name 'libcudamem*.so*' -type f); do

@@ -5,6 +5,7 @@ usage: examples.py CUDAMEM SOURCE_ROOT FAKE_NVML_FOLDER
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,16 @@ def prepare(folder, environment):
     os.makedirs(os.path.join(folder, "home/.zfunc"))
 
 
+def keep(folder):
+    """A copy of the files, from which each line gets its own: examples write under the names that others read."""
+    kept = os.path.join(folder, "kept")
+    os.mkdir(kept)
+    for name in os.listdir(folder):
+        if name.endswith((".pickle", ".bin")):
+            shutil.copy(os.path.join(folder, name), kept)
+    return kept
+
+
 def main():
     failed = count = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -58,12 +69,15 @@ def main():
         environment["TMPDIR"] = folder
         environment["LD_LIBRARY_PATH"] = fake_nvml
         prepare(folder, environment)
+        kept = keep(folder)
         for place, line in command_lines():
             if not re.search(r"\bcudamem\b", line) and not line.startswith("mkdir"):
                 continue
             if "cudamem ctl " in line:  # needs a program that runs; test/record talks to some
                 continue
             count += 1
+            for name in os.listdir(kept):
+                shutil.copy(os.path.join(kept, name), folder)
             done = run(line, folder, environment)
             allowed = (0, 1) if "--exit-code" in line else (0,)
             if done.returncode not in allowed:

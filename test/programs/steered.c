@@ -1,5 +1,6 @@
 /* Does what its standard input says, one line at a time, and answers each with one. */
 #include <signal.h>
+#include <sys/wait.h>
 
 #include "driver.h"
 
@@ -77,6 +78,66 @@ static void install(bool hands_on)
     sigaction(SIGUSR2, &action, &before);
 }
 
+/* A handler for the next signal alone, or none at all. */
+static void install_once(void (*handler)(int))
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = handler;
+    action.sa_flags = (int)SA_RESETHAND;
+    sigaction(SIGUSR2, &action, NULL);
+}
+
+/* What the program is told that it set. */
+static void say_action(void)
+{
+    static const struct {
+        const char *name;
+        void (*handler)(int);
+    } known[] = {{"default", SIG_DFL}, {"ignore", SIG_IGN}, {"count_it", count_it}};
+    struct sigaction action;
+    const char *name = "another";
+    sigaction(SIGUSR2, NULL, &action);
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (action.sa_handler == known[i].handler)
+            name = known[i].name;
+    if (action.sa_sigaction == hand_on)
+        name = "hand_on";
+    printf("%s flags %x masks itself %d\n", name, (unsigned)action.sa_flags, sigismember(&action.sa_mask, SIGUSR2));
+}
+
+/* One that comes while its handler runs. */
+static void nest_it(int number)
+{
+    static volatile sig_atomic_t nested;
+    seen++;
+    if (++nested < 3)
+        raise(number);
+}
+
+static void install_nesting(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = nest_it;
+    action.sa_flags = SA_NODEFER;
+    sigaction(SIGUSR2, &action, NULL);
+}
+
+/* A child in our memory, which has actions of its own. */
+static void steered_vfork(void)
+{
+    pid_t child = vfork();
+    if (child == 0) {
+        struct sigaction action;
+        memset(&action, 0, sizeof(action));
+        action.sa_handler = SIG_IGN;
+        sigaction(SIGUSR2, &action, NULL);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+}
+
 /* A child that shares nothing of the lines. */
 static void steered_fork(size_t bytes)
 {
@@ -120,6 +181,20 @@ static bool obey(char *line, char **argv)
         install(false);
     else if (strcmp(word, "chain") == 0)
         install(true);
+    else if (strcmp(word, "once") == 0)
+        install_once(count_it);
+    else if (strcmp(word, "default") == 0)
+        install_once(SIG_DFL);
+    else if (strcmp(word, "nest") == 0)
+        install_nesting();
+    else if (strcmp(word, "plain") == 0)
+        signal(SIGUSR2, count_it);
+    else if (strcmp(word, "ignore") == 0)
+        signal(SIGUSR2, SIG_IGN);
+    else if (strcmp(word, "vfork") == 0)
+        steered_vfork();
+    else if (strcmp(word, "action") == 0)
+        return say_action(), true;
     else if (strcmp(word, "seen") == 0)
         return printf("seen %d\n", (int)seen) > 0;
     else if (strcmp(word, "again") == 0)

@@ -98,9 +98,22 @@ END
     nothing_left
 }
 
+# Of the threads that are recorded, and of the command, which has names to look up and a trace to follow.
+the_smallest_stacks_are_enough() {
+    same "$OWN_PROGRAMS/small_stacks"
+    expect "events" "$(dump | grep -c '^entry')" 24
+    expect "their stacks" "$(dump | grep '^entry segment_alloc' | grep -c 'stack=.*take;work')" 12
+    record --allocator caching -o cached.bin "$PROGRAMS/loop" 30
+    for limit in 64 100 160; do
+        for words in "replay --verify" info summary; do
+            (ulimit -s $limit; "$CUDAMEM" $words cached.bin >words.out 2>words.err) || fail "$words under ulimit -s $limit: $?"
+        done
+    done
+}
+
 limits_of_the_process_are_survived() {
     plain "$PROGRAMS/loop" 3
-    for limit in '-f 0' '-f 8' '-n 16' '-v 200000' '-s 512'; do
+    for limit in '-f 0' '-f 8' '-n 16' '-v 200000' '-s 512' '-s 160' '-s 64'; do
         rm -f snapshot.bin
         (ulimit $limit; "$CUDAMEM" record --sim "$PROGRAMS/loop" 3 2>&1; echo "status $?") | cat >record.err
         expect "status under $limit" "$(tail -1 record.err)" "status 0"

@@ -21,6 +21,16 @@ case_14_no_cuda_call_gives_an_empty_snapshot() {
     contains "process" "$(dump)" "status=768 "
 }
 
+case_27_a_free_has_the_stack_of_the_free() {
+    record "$PROGRAMS/sites"
+    dump >/dev/null
+    contains "where it was taken" "$(grep '^entry segment_alloc' dump.txt)" "site_alloc;"
+    contains "where it was given back" "$(grep '^entry segment_free' dump.txt)" "site_free;"
+    lacks "where it was given back" "$(grep '^entry segment_free' dump.txt)" "site_alloc"
+    printf '%s\n' 'alloc a 1048576' | record "$PROGRAMS/steered"
+    contains "the block" "$(dump | grep '^live')" "steered_alloc;"
+}
+
 case_28_stacks_change_nothing_but_stacks() {
     record -o with.bin "$PROGRAMS/sites"
     record -o without.bin --stacks none "$PROGRAMS/sites"
@@ -196,6 +206,22 @@ case_79_the_request_that_failed_is_recorded() {
     expect "its stack" "$(dump | grep '^entry oom' | grep -c 'main')" 1
     expect "its free bytes" "$(dump | sed -n 's/^entry oom .* address=\([0-9]*\) .*/\1/p')" $((4294967296 - 2097152))
     contains "count" "$(dump)" "ooms=1 "
+}
+
+# Small ones, and no reset of the device at the end.
+case_44_what_a_program_forgets_is_there_with_its_sizes() {
+    printf '%s\n' 'alloc a 767' 'alloc b 4' 'alloc c 1048576' 'free c' >lines
+    "$CUDAMEM" record --sim "$PROGRAMS/steered" <lines >record.out 2>record.err || fail "status $?"
+    expect "bytes" "$(live)" 771
+    expect "pieces" "$(dump | grep -c '^live')" 2
+    expect "who took them" "$(dump | grep '^live' | grep -c 'stack=[^;]*take;steered_alloc;')" 2
+}
+
+# What a pool holds for the next one is cached, not in use.
+case_45_cached_memory_is_not_called_allocated() {
+    record --allocator caching "$PROGRAMS/loop" 3
+    expect "in use, in the pool" "$("$CUDAMEM" info --json snapshot.bin | tr ',{}' '\n\n\n' |
+        sed -n 's/^ *"\(allocated\|cached\)": *\([0-9]*\)$/\1 \2/p' | head -2 | tr '\n' ' ')" "allocated 0 cached 2097152 "
 }
 
 run_case "$1"

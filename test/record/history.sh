@@ -94,6 +94,16 @@ without_pythons_end_the_recording_stands_alone() {
     [ -z "$(ls "$TMPDIR"/cudamem-*/* 2>/dev/null)" ] || fail "something is left: $(ls "$TMPDIR"/cudamem-*/*)"
 }
 
+a_python_that_looks_for_no_history_is_told() {
+    history train
+    record --torch-history "$python" -S "$work_py" train
+    expect "exit status" "$status" 0
+    contains "the line" "$(cat record.err)" "was not begun: Python looks for no sitecustomize with -I, -E or -S"
+    contains "info" "$("$CUDAMEM" info snapshot.bin)" "framework_blocks recorded"
+    record --torch-history "$PROGRAMS/no_cuda"
+    lacks "a line without PyTorch" "$(cat record.err)" sitecustomize
+}
+
 a_forked_child_writes_no_history() {
     history fork
     contains "info" "$("$CUDAMEM" info snapshot.bin)" "framework_blocks history"
@@ -123,6 +133,30 @@ a_damaged_history_is_left_out() {
     expect "exit status" "$status" 0
     contains "the line" "$(cat record.err)" "is left out"
     contains "info" "$("$CUDAMEM" info snapshot.bin)" "framework_blocks recorded"
+}
+
+# damaged WORDS STATEMENT: what _snapshot() gives is read, and changed by the statement
+damaged() {
+    rm -rf broken snapshot.bin
+    mkdir -p broken
+    cp -r "$SOURCE/history/torch" "$SOURCE/history/work.py" broken/
+    work_py=$work/broken/work.py
+    printf '%s\n' '_whole = _snapshot' 'def _snapshot():' '    s = _whole()' '    segments, trace = s["segments"], s["device_traces"][0]' \
+        "    $2" '    return s' >>broken/torch/cuda/memory.py
+    PYTHONPATH=$work/broken
+    record --torch-history "$python" "$work_py" train
+    expect "exit status with $2" "$status" 0
+    contains "the line with $2" "$(cat record.err)" "$1"
+    contains "info with $2" "$("$CUDAMEM" info snapshot.bin)" "framework_blocks recorded"
+}
+
+# It is read, and contradicts itself.
+a_history_that_contradicts_itself_is_left_out() {
+    damaged "segments that lie over one another" 'segments.append(dict(segments[0]))'
+    damaged "segments that lie over one another" 'segments.append(dict(segments[0], address=segments[0]["address"] + 512, blocks=[]))'
+    damaged "tell of different segments" 'del segments[0]'
+    damaged "tell of different segments" 'trace[:] = [e for e in trace if e["action"] != "segment_alloc"] + trace[:1] * 2'
+    damaged "tell of different blocks" 'del trace[next(i for i, e in enumerate(trace) if e["action"] == "free_completed")]'
 }
 
 run_case "$1"

@@ -13,7 +13,7 @@ names() {
 
 preload_exports_only_what_it_interposes() {
     exports "$PRELOAD" >got
-    names "$lists/dlsym.txt" "$lists/nvtx.txt" "$lists/torch.txt" "$lists/wrapped.txt" >wanted
+    names "$lists/dlsym.txt" "$lists/nvtx.txt" "$lists/signal.txt" "$lists/suballoc.txt" "$lists/torch.txt" "$lists/wrapped.txt" >wanted
     diff wanted got >&2 || fail "exports differ"
 }
 

@@ -167,7 +167,6 @@ handlers_of_the_program_are_called_too() {
     tell seen "seen 1"
     wait_for snapshot.signal1.bin
     tell chain
-    tell "churn 2000000"
     tell "raise 12"
     tell seen "seen 2"
     wait_for snapshot.signal2.bin
@@ -176,24 +175,30 @@ handlers_of_the_program_are_called_too() {
     expect "files" "$(ls snapshot.signal*)" "$(printf 'snapshot.signal1.bin\nsnapshot.signal2.bin')"
 }
 
-# What the program sets later is taken over by the next events, whatever it is.
+# What the program sets later ends nobody, from the moment on that it sets it.
 what_the_program_sets_later_ends_nobody() {
     start --signal USR2
     tell "alloc a $MIB"
     tell default
-    sleep 0.1
-    tell "alloc b $MIB"
     tell "raise 12"
     wait_for snapshot.signal1.bin
     tell once
-    sleep 0.1
-    tell "alloc c $MIB"
     tell "raise 12"
     tell "raise 12"
     tell seen "seen 1"
     finish
     expect "status" "$status" 0
     expect "files" "$(ls snapshot.signal* | wc -l)" 3
+}
+
+# Whatever it sets, it is told of that, and the handlers see what they would see.
+the_program_is_told_what_it_set() {
+    printf '%s\n' "alloc a $MIB" action ignore action handler action 'raise 12' chain action 'raise 12' once action 'raise 12' \
+        action plain action 'raise 12' nest action 'raise 12' seen handler vfork action 'raise 12' seen >lines
+    LD_LIBRARY_PATH=$SIM "$PROGRAMS/steered" <lines >plain.out || fail "alone: status $?"
+    "$CUDAMEM" record --sim --signal USR2 "$PROGRAMS/steered" <lines >record.out 2>record.err || fail "status $?"
+    expect "answers" "$(grep -v ^pid record.out)" "$(grep -v ^pid plain.out)"
+    contains "handlers ran" "$(cat record.out)" "seen 8"
 }
 
 # Before there is a recording the signal does nothing.
@@ -213,6 +218,8 @@ states_every_so_often() {
     finish
     for file in s-steered.every*.bin; do
         expect "$file" "$(events "$file")" "segment_alloc $MIB"
+        number=${file#*every}
+        contains "$file says which it is" "$("$CUDAMEM" info "$file")" "every ${number%.bin}"
     done
     [ "$(ls s-steered.every*.bin | wc -l)" -ge 2 ] || fail "files: $(ls)"
     expect "old ones" "$(ls | grep -c old)" 0
@@ -253,7 +260,7 @@ ctl_snapshots_have_names_of_their_own() {
     start -o x-%n.bin
     tell "alloc a $MIB"
     ctl "$pid" snapshot
-    contains "it says so" "$(cat ctl.err)" "wrote x-steered.1.bin: 1 entries of process $pid"
+    contains "it says so" "$(cat ctl.err)" "wrote x-steered.1.bin: 1 entry of process $pid"
     tell "alloc b $MIB"
     ctl "$pid" snapshot
     ctl "$pid" snapshot -o other
@@ -273,11 +280,12 @@ marks_are_moments() {
     ctl "$pid" mark first
     tell "alloc b $((2 * MIB))"
     ctl "$pid" mark "second one"
+    ctl "$pid" mark 'a\b@peak'
     tell "free a"
     ctl "$pid" status --json
     contains "status" "$(cat ctl.out)" '"second one"'
     finish
-    for place in first:1 "second one":3 end:2; do
+    for place in first:1 "second one":3 'a\b@peak':3 end:2; do
         moment=mark:${place%:*}
         [ "$moment" = mark:end ] && moment=end
         expect "$moment" "$("$CUDAMEM" info --json "snapshot.bin@$moment" | python3 -c 'import json, sys
@@ -285,7 +293,7 @@ print(json.load(sys.stdin)["devices"][0]["allocated"] >> 20)')" "${place##*:}"
     done
     "$CUDAMEM" info snapshot.bin@mark:third 2>info.err
     expect "status" "$?" 3
-    contains "what there is" "$(cat info.err)" "there are: first, second one"
+    contains "what there is" "$(cat info.err)" "there are: first, second one, a\b@peak"
     "$CUDAMEM" convert --to bin snapshot.bin -o again.bin
     "$CUDAMEM" info again.bin@mark:first >/dev/null || fail "the mark is lost on the way"
     "$CUDAMEM" convert --to pickle snapshot.bin -o again.pickle
@@ -328,6 +336,7 @@ case_29_a_second_start_has_only_what_came_after_it() {
     ctl "$pid" pause
     tell "alloc c $((4 * MIB))"
     ctl "$pid" resume --fresh
+    expect "what it says" "$(cat ctl.err)" "cudamem: process $pid is being recorded anew"
     tell "alloc d $((8 * MIB))"
     tell "free a"
     ctl "$pid" snapshot -o two.bin
@@ -341,6 +350,16 @@ case_29_a_second_start_has_only_what_came_after_it() {
 print(json.load(sys.stdin)["devices"][0]["allocated"] >> 20)')" 7
     expect "stacks of what was recorded then" "$(dump two.bin | grep '^live 2097152' | grep -c steered_alloc)" 1
     expect "none is called lost" "$(dump two.bin | sed -n 's/^device .* lost=\([0-9]*\) .*/\1/p')" 0
+}
+
+# Nobody resumed it: the last line says how that is done, not that nothing could be seen.
+paused_to_the_end_the_last_line_says_so() {
+    start --start-paused
+    tell "alloc a $MIB"
+    finish
+    expect "what it held" "$(live)" "$MIB"
+    contains "the last line" "$(tail -1 record.err)" "next: cudamem ctl PID resume while the program runs"
+    contains "the first" "$(cat record.err)" "recorded 0 events in"
 }
 
 # A failure is recorded, with its stack, even then.
@@ -434,7 +453,7 @@ marks_find_their_places() {
 }
 
 settings_of_moments_are_checked() {
-    for words in "--signal KILL" "--signal SEGV" "--signal NONE" "--signal 0" "--signal 99" "--every 30" "--every 0s" "--every 1ms" "--every -5s" "--every x" "--on-oom perhaps" "--every 1s --env"; do
+    for words in "--signal KILL" "--signal SEGV" "--signal NONE" "--signal 0" "--signal 32" "--signal 33" "--signal 99" "--every 30" "--every 0s" "--every 1ms" "--every -5s" "--every x" "--on-oom perhaps" "--every 1s --env"; do
         "$CUDAMEM" record --sim $words true 2>record.err
         expect "$words" "$?" 2
         expect "lines of $words" "$(grep -c . record.err)" 1

@@ -3,6 +3,7 @@
 #include "render/svg.h"
 #include "render/svg_flame.h"
 #include "render/svg_flame_parts.h"
+#include "render/svg_page.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -13,14 +14,7 @@
 
 #include <cmocka.h>
 
-static char *take(struct output *output, unsigned char **bytes, size_t *length)
-{
-    struct error err = {0};
-    assert_int_equal(output_commit(output, &err), 0);
-    char *text = realloc(*bytes, *length + 1);
-    text[*length] = '\0';
-    return text;
-}
+#include "svg_support.h"
 
 static char *draw(const struct snapshot *snapshot, enum flame_view view, const char *title)
 {
@@ -104,41 +98,6 @@ static void add_segment(struct snapshot *snapshot, uint64_t address, uint64_t si
     assert_int_equal(state_add_block(&snapshot->end, &block), 0);
 }
 
-/* Enough of XML to see a name that broke out: tags nest, text has no stray '<', entities are known, no control
- * characters. */
-static void assert_well_formed(const char *text)
-{
-    char *open[16];
-    unsigned depth = 0;
-    for (const char *c = text; *c; c++) {
-        assert_true((unsigned char)*c >= 0x20 || *c == '\n');
-        if (*c == '&')
-            assert_true(!strncmp(c, "&amp;", 5) || !strncmp(c, "&lt;", 4) || !strncmp(c, "&gt;", 4) ||
-                        !strncmp(c, "&quot;", 6) || !strncmp(c, "&#39;", 5));
-        if (*c != '<')
-            continue;
-        if (!strncmp(c, "<![CDATA[", 9)) {
-            c = strstr(c, "]]>");
-            assert_non_null(c);
-            c += 2;
-            continue;
-        }
-        const char *end = strchr(c, '>');
-        assert_non_null(end);
-        assert_null(memchr(c + 1, '<', (size_t)(end - c - 1)));
-        if (c[1] == '/') {
-            assert_true(depth > 0);
-            depth--;
-            assert_int_equal(strncmp(open[depth] + 1, c + 2, (size_t)(end - c - 2)), 0);
-        } else if (c[1] != '?' && end[-1] != '/') {
-            assert_true(depth < 16);
-            open[depth++] = (char *)c;
-        }
-        c = end;
-    }
-    assert_int_equal(depth, 0);
-}
-
 static void hostile_names_stay_text(void **state)
 {
     static char long_name[10001];
@@ -198,8 +157,8 @@ static void assert_tiled(const struct box *boxes, size_t count)
     for (size_t i = 0; i < count; i++) {
         const struct box *box = &boxes[i];
         unsigned row = box->row;
-        assert_true(box->width >= 0 && box->x >= FLAME_MARGIN &&
-                    box->x + box->width <= FLAME_WIDTH - FLAME_MARGIN + 0.001);
+        assert_true(box->width >= 0 && box->x >= SVG_PAGE_MARGIN &&
+                    box->x + box->width <= SVG_PAGE_WIDTH - SVG_PAGE_MARGIN + 0.001);
         if (row) {
             const struct box *above = &boxes[parent[row - 1]];
             assert_int_equal(box->offset, next[row]);

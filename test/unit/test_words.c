@@ -21,7 +21,7 @@ static void signals_have_the_names_of_kill(void **state)
     assert_int_equal(signal_number("RTMIN"), SIGRTMIN);
     assert_int_equal(signal_number("SIGRTMIN+3"), SIGRTMIN + 3);
     assert_int_equal(signal_number("RTMAX-2"), SIGRTMAX - 2);
-    static const char *const bad[] = {"", "0", "65", "99", "100", "-1", "1x", "SIG", "USR3", "RTMIN+", "RTMIN+99",
+    static const char *const bad[] = {"", "0", "32", "33", "65", "99", "100", "-1", "1x", "SIG", "USR3", "RTMIN+", "RTMIN+99",
                                       "RTMIN-1", "RTMAX+1", "RTMAX-99", "RTMIN 1", " USR1", "USR1 "};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         if (signal_number(bad[i]))

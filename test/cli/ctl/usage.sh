@@ -12,6 +12,7 @@ try 4711 mark
 try 4711 mark ''
 try 4711 mark 'two
 lines'
+try 4711 mark "$(printf 'caf\351')"
 try 4711 mark 01234567890123456789012345678901234567890123
 try 4711 pause now
 try 4711 pause -o file

@@ -10,6 +10,9 @@ printf '#!/bin/sh\ntouch was_run\n' >script && chmod +x script
 doctor ./script | sed 's|run by .*|run by a shell|'
 printf '#!/nowhere/python\n' >lost && chmod +x lost
 doctor ./lost
+printf '#!%s/two\n' "$PWD" >one && printf '#!%s/one\n' "$PWD" >two && chmod +x one two
+doctor ./one
+doctor ''
 echo >plain
 doctor ./plain
 doctor ./missing --sim -x

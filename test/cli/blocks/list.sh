@@ -1,0 +1,5 @@
+cudamem blocks --bytes -n 6 "$DATA/frag.pickle.gz"
+cudamem blocks --bytes --state living --sort size -n 3 "$DATA/train.pickle.gz@peak"
+cudamem blocks --bytes --state living --sort age -n 2 "$DATA/train.pickle.gz"
+cudamem blocks --bytes --state pending -n 2 "$DATA/frag.pickle.gz@oom"
+cudamem blocks --json --state living -n 1 "$DATA/leak_after.pickle.gz"

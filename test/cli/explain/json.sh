@@ -1,0 +1,1 @@
+cudamem explain --json -n 1 "$DATA/frag.pickle.gz@oom"
