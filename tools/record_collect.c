@@ -213,7 +213,7 @@ static void print_lines(const struct tally *tally)
                      "is missing)");
     print_peaks(tally);
     if (tally->entries)
-        command_note("next: cudamem summary %s", name);
+        command_note("next: cudamem %s %s", tally->ooms ? "explain" : "summary", name);
     else if (tally->unrecorded)
         command_note("next: cudamem ctl PID resume while the program runs; recording was paused to the end, what it held is "
                      "in %s", name);
