@@ -96,7 +96,8 @@ static int take_rows(struct growth *growth)
 {
     struct explain *explain = growth->explain;
     size_t kept = 0;
-    qsort(growth->rows, growth->count, sizeof(*growth->rows), compare_rows);
+    if (growth->count > 1) /* else there may be no array */
+        qsort(growth->rows, growth->count, sizeof(*growth->rows), compare_rows);
     while (kept < growth->count && growth->rows[kept].bytes)
         kept++;
     explain->holders = growth->rows;

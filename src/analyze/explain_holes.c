@@ -135,6 +135,7 @@ int explain_holes(struct explain *explain, const struct settings *settings)
     for (size_t i = 0; i < state->block_count; i++)
         if (state->blocks[i].state == BLOCK_INACTIVE && explain_is_ours(explain, &state->segments[state->blocks[i].segment]))
             add_hole(explain, settings, (uint32_t)i, &count);
-    qsort_r(explain->holes, count, sizeof(*explain->holes), compare_holes, state->blocks);
+    if (count > 1) /* else there may be no array */
+        qsort_r(explain->holes, count, sizeof(*explain->holes), compare_holes, state->blocks);
     return STATUS_OK;
 }

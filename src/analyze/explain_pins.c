@@ -103,7 +103,8 @@ static size_t cheapest(const struct explain *explain, struct candidate *candidat
                        uint64_t *live, uint64_t *opened)
 {
     const struct state *state = &explain->snapshot->end;
-    qsort_r(candidates, count, sizeof(*candidates), compare_candidates, state->segments);
+    if (count > 1) /* else there may be no array */
+        qsort_r(candidates, count, sizeof(*candidates), compare_candidates, state->segments);
     *live = *opened = 0;
     for (size_t i = 0; i < count; i++) {
         *live += candidates[i].live;

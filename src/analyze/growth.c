@@ -55,7 +55,8 @@ static void judge(const struct growth *growth, struct growth_row *row, uint64_t 
         row->falls += bytes[s] < bytes[s - 1];
     }
     memcpy(sorted, bytes, growth->sides * sizeof(*sorted));
-    qsort(sorted, growth->sides, sizeof(*sorted), compare_numbers);
+    if (growth->sides > 1) /* else there may be no array */
+        qsort(sorted, growth->sides, sizeof(*sorted), compare_numbers);
     row->median = sorted[(growth->sides - 1) / 2];
     for (size_t s = 0; s < growth->sides; s++)
         if (distance(bytes[s], row->median) > row->apart) {

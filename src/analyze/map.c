@@ -144,7 +144,8 @@ static int keep_largest(struct found *found, size_t count)
         return STATUS_NO_MEMORY;
     for (uint32_t i = 0; i < count; i++)
         order[i] = i;
-    qsort_r(order, count, sizeof(*order), larger_first, found);
+    if (count > 1) /* else there may be no array */
+        qsort_r(order, count, sizeof(*order), larger_first, found);
     for (size_t i = 0; i < count; i++)
         found[order[i]].is_kept = count <= MAP_GROUP_MOST || i + 1 < MAP_GROUP_MOST;
     free(order);

@@ -174,7 +174,8 @@ int timeline_keep_bands(const struct timeline *timeline, struct timeline_chart *
 {
     if (most >= chart->band_count)
         return STATUS_OK;
-    qsort(chart->bands, chart->band_count, sizeof(*chart->bands), compare_weights);
+    if (chart->band_count > 1) /* else there may be no array */
+        qsort(chart->bands, chart->band_count, sizeof(*chart->bands), compare_weights);
     chart->band_count = most;
     return settle(timeline, chart);
 }

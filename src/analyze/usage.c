@@ -58,7 +58,8 @@ int usage_collect(const struct snapshot *snapshot, const struct state *state, st
         if (usage->by_owner[i].segments)
             usage->by_owner[usage->owner_count++] = usage->by_owner[i];
     }
-    qsort(usage->by_owner, usage->owner_count, sizeof(*usage->by_owner), compare_rows);
+    if (usage->owner_count > 1) /* else there may be no array */
+        qsort(usage->by_owner, usage->owner_count, sizeof(*usage->by_owner), compare_rows);
     return STATUS_OK;
 }
 
