@@ -78,12 +78,29 @@ static int find_since(const struct command_line *line, const struct load *load, 
     return EXIT_DONE;
 }
 
+/* Has the file anything of what is selected? */
+static bool is_there(const struct load *load, const struct statistics_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (statistics_are_selected(load, &list->items[i]))
+            return true;
+    return false;
+}
+
 static int check_one(const struct command_line *line, const struct load *load, const char *name,
                      const struct check_subject *subject, const struct statistics_list *list, enum check_condition condition,
                      struct findings *findings)
 {
     uint64_t limit = options_number(line, check_name(condition), 0);
     struct error err = {0};
+    if (!is_there(load, list)) {
+        struct check_finding *finding = add_finding(findings, name);
+        if (!finding)
+            return command_error(NULL, (error_no_memory(&err), &err));
+        *finding = (struct check_finding){.condition = condition, .verdict = CHECK_CANNOT_TELL, .limit = limit,
+                                          .bound = STATISTICS_UNKNOWN, .reason = "the file has nothing of this device"};
+        return EXIT_DONE;
+    }
     size_t sets = check_is_of_device(condition) ? list->count : 1;
     for (size_t i = 0; i < sets; i++) {
         if (check_is_of_device(condition) && !statistics_are_selected(load, &list->items[i]))

@@ -29,9 +29,32 @@ const char *check_name(enum check_condition condition)
 
 /* --- verdicts --------------------------------------------------------------------------------------------------------- */
 
-static bool has_no_trace(const struct snapshot *snapshot)
+static bool has_entries(const struct snapshot *snapshot, uint16_t device)
 {
-    return !snapshot->entries.count && snapshot->end.segment_count;
+    for (size_t i = 0; i < snapshot->entries.count; i++)
+        if (snapshot->entries.device[i] == device)
+            return true;
+    return false;
+}
+
+/* Recording was off: for all, or for a device that holds something nevertheless.  What we recorded ourselves has a trace,
+ * and be it one in which nothing happened. */
+static bool has_no_trace(const struct snapshot *snapshot, int device)
+{
+    if (snapshot->source == SOURCE_RECORDED)
+        return false;
+    if (!snapshot->entries.count)
+        return true;
+    uint32_t looked = UINT32_MAX; /* segments of a device mostly stand together */
+    for (size_t i = 0; i < snapshot->end.segment_count; i++) {
+        uint16_t one = snapshot->end.segments[i].device;
+        if ((device >= 0 && one != device) || one == looked)
+            continue;
+        looked = one;
+        if (!has_entries(snapshot, one))
+            return true;
+    }
+    return false;
 }
 
 /* A value and what is known of it against the most that it may be. */
@@ -122,7 +145,7 @@ int check_device(const struct check_subject *subject, enum check_condition condi
     *finding = (struct check_finding){.condition = condition, .of_device = true, .process = statistics->process,
                                       .device = statistics->device, .limit = limit};
     if (condition == CHECK_COMPLETE) {
-        finding->bound = has_no_trace(subject->snapshot) ? STATISTICS_UNKNOWN : STATISTICS_EXACT;
+        finding->bound = has_no_trace(subject->snapshot, finding->device) ? STATISTICS_UNKNOWN : STATISTICS_EXACT;
         finding->value = statistics->lost_entries;
     } else {
         int64_t number = number_of(statistics, statistic_of[condition], finding);
@@ -179,7 +202,7 @@ int check_all(const struct check_subject *subject, enum check_condition conditio
     struct report leak;
     uint64_t before = 0, now = 0;
     *finding = (struct check_finding){.condition = condition, .limit = limit, .bound = STATISTICS_UNKNOWN};
-    if (has_no_trace(subject->snapshot)) {
+    if (has_no_trace(subject->snapshot, subject->selection->device)) {
         finding->verdict = CHECK_CANNOT_TELL;
         finding->reason = "there is no trace: recording was off";
         return STATUS_OK;
@@ -192,7 +215,10 @@ int check_all(const struct check_subject *subject, enum check_condition conditio
     }
     if (status == STATUS_OK) {
         finding->value = condition == CHECK_NO_LEAKS ? leak.total.bytes : now > before ? now - before : 0;
-        finding->bound = subject->from_start && has_lost_entries(subject) ? STATISTICS_AT_LEAST : STATISTICS_EXACT;
+        if (!subject->from_start || !has_lost_entries(subject))
+            finding->bound = STATISTICS_EXACT;
+        else if (condition == CHECK_NO_LEAKS)
+            finding->bound = STATISTICS_AT_LEAST; /* what lived at the true start is not known, nor then the growth */
         judge(finding);
         if (finding->verdict == CHECK_CANNOT_TELL)
             finding->reason = "older entries were lost; --since names a moment that is there";

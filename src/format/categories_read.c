@@ -32,9 +32,12 @@ static int wrong(struct error *err, size_t rule, const char *key, const char *wh
 
 /* --- parts of a rule ----------------------------------------------------------------------------------------------- */
 
-/* Repeat counts and references back, outside of bracket expressions. */
+#define NESTED_REPEATS 4 /* '+' behind a group or another repeat: each may double what the expression compiles to */
+
+/* Repeat counts, references back and '+' upon '+', outside of bracket expressions. */
 static bool is_boundless(const char *expression)
 {
+    int nested = 0;
     for (const char *c = expression; *c; c++) {
         if (*c == '\\' && c[1]) {
             if (isdigit((unsigned char)c[1]))
@@ -49,6 +52,8 @@ static bool is_boundless(const char *expression)
                 return false; /* regcomp() says what is wrong */
         } else if (*c == '{') {
             return true;
+        } else if (*c == '+' && c > expression && strchr(")+*?", c[-1]) && ++nested > NESTED_REPEATS) {
+            return true;
         }
     }
     return false;
@@ -60,7 +65,7 @@ static int read_expression(const cJSON *item, size_t rule, char **text, struct e
     if (!cJSON_IsString(item) || !*item->valuestring || strlen(item->valuestring) > CATEGORIES_TEXT)
         return wrong(err, rule, item->string, "a regular expression is wanted, of at most 4,096 bytes");
     if (is_boundless(item->valuestring))
-        return wrong(err, rule, item->string, "repeat counts {n,m} and references \\1 are not taken");
+        return wrong(err, rule, item->string, "repeat counts {n,m}, references \\1 and + upon + are not taken");
     int failed = regcomp(&compiled, item->valuestring, REG_EXTENDED | REG_NOSUB);
     if (failed) {
         char why[120];
