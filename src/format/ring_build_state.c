@@ -100,7 +100,8 @@ struct row { /* of one device, by address */
 
 static bool holds_blocks(const struct build *build, const struct ring_item *segment)
 {
-    return ring_holds_blocks(build->reader, segment->key, segment->record.device);
+    bool is_noted = segment->event == NONE32 && (segment->record.notes & RING_HOLDS_BLOCKS);
+    return is_noted || ring_holds_blocks(build->reader, segment->key, segment->record.device);
 }
 
 /* Mappings side by side are one segment that grew, if one of them was cut. */

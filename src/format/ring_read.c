@@ -363,6 +363,7 @@ static int read_pieces(struct ring_reader *reader, const char *path)
     int status = open_ring_file(reader, path);
     if (!status)
         status = read_header(reader);
+    reader->sequence_at_first = reader->header.sequence;
     if (!status)
         status = read_calls(reader);
     if (!status)

@@ -30,7 +30,8 @@ struct ring_life {
 struct ring_item { /* something that was live at some time */
     uint64_t key;
     struct ring_live record;
-    uint32_t event;   /* index of the event that made it, NONE32: not in the ring any more */
+    uint32_t event;   /* index of the event that made it, NONE32: not in the ring any more, or never */
+    uint64_t tabled;  /* sequence of what the table had at this key, 0: nothing */
     bool alive;
 };
 
@@ -45,6 +46,7 @@ struct ring_reader {
     uint64_t size;
     struct error *err;
     struct ring_header header;
+    uint64_t sequence_at_first; /* when the table of live memory had not been read yet */
     struct ring_device devices[RING_DEVICES];
     bool statistics_torn;
     uint64_t forgotten[RING_DEVICES]; /* events that are still there and not to be shown */

@@ -1,7 +1,8 @@
 /*
  * What lives at the end of a ring file: the table of live memory, corrected by the events that are still in the ring.
- * The table may lag behind or run ahead by what threads were doing when the process was killed or looked at; the last
- * event of an address decides, so that trace and state never contradict each other.
+ * The table may lag behind or run ahead by what threads were doing when the process was killed or looked at: the last
+ * event of an address decides, so that trace and state do not contradict each other.  But an event may never have come
+ * into the ring, where its slot was held by a thread that stalled for a whole round: then the table is right.
  */
 #include "base/array.h"
 #include "format/ring_reader.h"
@@ -53,7 +54,7 @@ static int read_places(struct ring_reader *reader, uint64_t level, uint64_t keys
     if (!status)
         status = ring_read_at(reader, level + first * 8, after, KEYS_AT_ONCE * 8, "the table of live memory");
     for (size_t i = 0; i < KEYS_AT_ONCE && !status; i++) {
-        struct ring_item item = {before[i], values[i], NONE32, true};
+        struct ring_item item = {before[i], values[i], NONE32, values[i].sequence, true};
         if (!is_held(before[i]) || before[i] != after[i])
             continue;
         if (item.record.device >= RING_DEVICES || (item.record.flags & RING_KIND_MASK) >= MEMORY_KIND_COUNT)
@@ -134,11 +135,20 @@ static uint64_t key_of(const struct ring_slot *slot)
     return address ? address | (ring_is_block_action(slot->action) ? RING_LIVE_BLOCK : 0) : 0;
 }
 
+/* The table knows of a later allocation there. */
+static bool is_outlived(const struct ring_reader *reader, const struct ring_item *item, const struct ring_slot *slot)
+{
+    return item && item->tabled > slot->sequence && item->tabled <= reader->header.sequence;
+}
+
 static int event_makes(struct ring_reader *reader, uint32_t number)
 {
     const struct ring_event *event = &reader->events[number];
     const struct ring_slot *slot = &event->slot;
-    struct ring_item item = {.key = key_of(slot), .event = number, .alive = true};
+    const struct ring_item *old = find_item(&reader->live, key_of(slot));
+    struct ring_item item = {.key = key_of(slot), .event = number, .tabled = old ? old->tabled : 0, .alive = true};
+    if (is_outlived(reader, old, slot))
+        return STATUS_OK;
     item.record = (struct ring_live){
         .sequence = slot->sequence, .ticks = slot->ticks,
         .size = slot->flags & RING_SIZE_UNKNOWN ? 0 : slot->size, .requested = event->requested,
@@ -174,7 +184,37 @@ static void event_waits(struct ring_reader *reader, const struct ring_slot *slot
         item->record.notes |= RING_FREE_TOLD;
 }
 
-int ring_settle_live(struct ring_reader *reader)
+/* The last event of each thread that was there before the table was read. */
+static int last_events(const struct ring_reader *reader, struct table *last)
+{
+    for (size_t i = 0; i < reader->event_count; i++) {
+        const struct ring_slot *slot = &reader->events[i].slot;
+        if (slot->sequence <= reader->sequence_at_first && table_set(last, slot->thread + UINT64_C(1), (uint32_t)i))
+            return error_no_memory(reader->err);
+    }
+    return STATUS_OK;
+}
+
+/* What a thread allocated was in the table when its next event came.  If it was not there then, and no event ends it,
+ * its end is one that did not come into the ring. */
+static int end_unseen(struct ring_reader *reader)
+{
+    struct table last = {0};
+    int status = reader->header.lost_live ? STATUS_OK : last_events(reader, &last);
+    for (size_t i = 0; i < reader->live.count && !status && last.count; i++) {
+        struct ring_item *item = &reader->live.items[i];
+        uint16_t device = item->record.device;
+        if (!item->alive || item->event == NONE32 || item->tabled == item->record.sequence ||
+            device >= RING_DEVICES || !reader->devices[device].dropped)
+            continue;
+        uint32_t after = table_get(&last, item->record.thread + UINT64_C(1), NONE32);
+        item->alive = after == NONE32 || after <= item->event;
+    }
+    table_free(&last);
+    return status;
+}
+
+static int follow_events(struct ring_reader *reader)
 {
     for (size_t i = 0; i < reader->event_count; i++) {
         const struct ring_slot *slot = &reader->events[i].slot;
@@ -204,4 +244,10 @@ int ring_settle_live(struct ring_reader *reader)
             return status;
     }
     return STATUS_OK;
+}
+
+int ring_settle_live(struct ring_reader *reader)
+{
+    int status = follow_events(reader);
+    return status ? status : end_unseen(reader);
 }

@@ -218,15 +218,18 @@ static bool check_live(const struct check *check)
     bool right = file != NULL;
     for (unsigned t = 0; right && t < PROGRESS_THREADS; t++) {
         size_t count, missing = 0;
-        struct address *list = live_of(&check->progress->threads[t], &count);
+        struct address lost = {0}, *list = live_of(&check->progress->threads[t], &count);
         for (size_t i = 0; list && i < count; i++) {
             bool there = bsearch(&list[i], file, in_file, sizeof(*file), by_address) != NULL;
-            missing += !there;
+            if (!there && missing++)
+                right = wrong("thread %u: %s 0x%" PRIx64 " and %s 0x%" PRIx64 " live, and are not there", t,
+                              lost.block ? "block" : "segment", lost.address, list[i].block ? "block" : "segment",
+                              list[i].address);
+            if (!there)
+                lost = list[i];
             claimed += there && !list[i].block;
         }
         free(list);
-        if (missing > 1)
-            right = wrong("thread %u: %zu of its addresses that live are not there", t, missing);
     }
     if (right && check->snapshot->end.segment_count > claimed + PROGRESS_THREADS)
         right = wrong("%zu segments live, the program knows of %zu", check->snapshot->end.segment_count, claimed);
