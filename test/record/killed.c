@@ -2,20 +2,23 @@
  * The comparison of a ring file with what its program wrote down before it was killed.
  *
  * Of each thread every call that returned is an entry, in order, and at most one call more: the one that was cut off.
- * Where the ring overwrote, what is left is the end of that, and the number that was lost is right.  What lives agrees
- * with both.
+ * Where the ring overwrote, what is left is the end of that, and the number that was lost is right.  An event whose slot
+ * was held up by another thread is lost among others; the ring file counts those.  What lives agrees with all that.
  */
 #include "killed.h"
 
 #include "format/format.h"
 #include "record/record.h"
+#include "record/ring.h"
 #include "snapshot/state.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct check {
     const struct snapshot *snapshot;
@@ -25,7 +28,7 @@ struct check {
     uint32_t *of_thread[PROGRESS_THREADS]; /* its entries, in order */
     size_t counts[PROGRESS_THREADS];
     bool further[PROGRESS_THREADS];        /* the entry of a call that did not return is there */
-    size_t gaps;                           /* entries that are lost among others */
+    uint64_t dropped;                      /* entries that are lost among others, at most */
 };
 
 static bool wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -75,19 +78,17 @@ static bool is_call(const struct check *check, uint32_t entry, const struct prog
            (call->action == RECORD_OOM || entries->address[entry] == call->address);
 }
 
-/* Do the thread's entries end with its last call, or one entry after it?  Back from the end; a gap is an entry whose slot
- * another thread held when the ring came round to it, and counts as lost. */
-static bool ends_at(const struct check *check, unsigned t, size_t further, size_t most, size_t *gaps)
+/* Do the thread's entries end with its last call, or one entry after it?  Back from the end. */
+static bool ends_at(const struct check *check, unsigned t, size_t further)
 {
     const struct progress_thread *thread = &check->progress->threads[t];
-    uint64_t call = thread->count + further;
-    *gaps = 0;
+    uint64_t call = thread->count + further, gaps = 0;
     for (size_t i = check->counts[t]; i-- > 0;) {
         if (call == 0)
             return false;
         call--;
         while (call < thread->count && !is_call(check, check->of_thread[t][i], &thread->calls[call]))
-            if (call-- == 0 || ++*gaps > most)
+            if (call-- == 0 || ++gaps > check->dropped)
                 return false;
     }
     return true;
@@ -105,10 +106,8 @@ static bool check_thread(struct check *check, unsigned t)
 {
     const struct device *device = device_of(check->snapshot, t % 2);
     uint64_t count = check->progress->threads[t].count, lost = device ? device->lost_entries : 0;
-    size_t most = lost ? 2 : 0, gaps; /* one for each thread that may be held up, among so few entries */
-    bool there = ends_at(check, t, 0, most, &gaps);
-    check->further[t] = !there && ends_at(check, t, 1, most, &gaps);
-    check->gaps += gaps;
+    bool there = ends_at(check, t, 0);
+    check->further[t] = !there && ends_at(check, t, 1);
     if (!there && !check->further[t])
         return wrong("thread %u: %" PRIu64 " calls returned, %zu other entries (%" PRIu64 " lost)", t, count,
                      check->counts[t], lost);
@@ -238,7 +237,7 @@ static bool check_live(const struct check *check)
 }
 
 /* Where an entry is missing among others, they cannot all agree. */
-static bool check_faults(const struct snapshot *snapshot, size_t gaps)
+static bool check_faults(const struct snapshot *snapshot, uint64_t dropped)
 {
     struct state state;
     struct state_faults faults;
@@ -246,7 +245,7 @@ static bool check_faults(const struct snapshot *snapshot, size_t gaps)
     if (state_at_counting(snapshot, 0, &state, &faults, &err))
         return wrong("%s", err.message);
     state_free(&state);
-    if (faults.unknown_allocs + faults.unknown_segments + faults.overlaps + faults.outside > 4 * gaps)
+    if (faults.unknown_allocs + faults.unknown_segments + faults.overlaps + faults.outside > 4 * dropped)
         return wrong("entries and state disagree: allocs=%" PRIu64 " segments=%" PRIu64 " overlaps=%" PRIu64
                      " outside=%" PRIu64, faults.unknown_allocs, faults.unknown_segments, faults.overlaps,
                      faults.outside);
@@ -260,7 +259,23 @@ static bool check_entries(struct check *check)
     for (unsigned t = 0; t < PROGRESS_THREADS; t++)
         if (!check_thread(check, t))
             return false;
-    return check_numbers(check) && check_stacks(check) && check_live(check) && check_faults(check->snapshot, check->gaps);
+    return check_numbers(check) && check_stacks(check) && check_live(check) && check_faults(check->snapshot, check->dropped);
+}
+
+/* What the file itself says. */
+static bool count_dropped(const char *path, uint64_t *dropped)
+{
+    static struct ring_device devices[RING_DEVICES];
+    struct ring_header header;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    bool right = file >= 0 && pread(file, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
+                 pread(file, devices, sizeof(devices), (off_t)header.devices) == (ssize_t)sizeof(devices);
+    if (file >= 0)
+        close(file);
+    *dropped = 0;
+    for (unsigned d = 0; d < RING_DEVICES; d++)
+        *dropped += devices[d].dropped;
+    return right || wrong("%s: cannot be read", path);
 }
 
 bool killed_check(const char *path, const struct progress *progress, const char *program, bool stacks)
@@ -273,7 +288,7 @@ bool killed_check(const char *path, const struct progress *progress, const char 
     bool right = snapshot->process_count == 1 && !snapshot->processes[0].incomplete;
     if (!right)
         wrong("the recording says that something is missing");
-    right = right && check_entries(&check);
+    right = right && count_dropped(path, &check.dropped) && check_entries(&check);
     for (unsigned t = 0; t < PROGRESS_THREADS; t++)
         free(check.of_thread[t]);
     snapshot_free(snapshot);
@@ -286,10 +301,8 @@ bool killed_check_copy(const char *path)
     struct error err = {0};
     if (format_read(path, NULL, &snapshot, &err))
         return wrong("%s: %s", path, err.message);
-    uint64_t lost = 0;
-    for (size_t i = 0; i < snapshot->device_count; i++)
-        lost += snapshot->devices[i].lost_entries;
-    bool right = check_faults(snapshot, lost ? 2 : 0);
+    uint64_t dropped;
+    bool right = count_dropped(path, &dropped) && check_faults(snapshot, dropped);
     snapshot_free(snapshot);
     return right;
 }
